@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from rnnbench.cache import CacheFolder
-from rnnbench.cases import Case, Trial
+from rnnbench.cases import Case, Trial, check_case_names
 from rnnbench.pipeline import NoProgress, Observer, check_trials, run_trials, usable_cache
-from rnnbench.plan import RunPlan, begin_run, check_case_names, expected_failures, require_devices, targets_of
+from rnnbench.plan import RunPlan, begin_run, expected_failures, require_devices, targets_of
 from rnnbench.results import Run, Store, read_run
 
 Cases = Case | Sequence[Case]

@@ -73,6 +73,17 @@ def test_a_machine_class_is_asked_of_a_node_beside_its_turn():
     assert Place("ray", "epyc").resources == {"measure": 1, "epyc": 1}
 
 
+def test_a_task_takes_the_turn_of_its_node_and_no_processors_and_is_not_begun_again_by_ray():
+    """What began twice would be measured twice."""
+    joined, asked = make_cluster(), []
+    begin = SimpleNamespace(remote=lambda work: f"the reply to {work.decode()}")
+    task = SimpleNamespace(begin=begin)
+    made = SimpleNamespace(remote=lambda: task)
+    joined._task = SimpleNamespace(options=lambda **options: asked.append(options) or made)
+    assert joined.start(b"work") == (task, "the reply to work")
+    assert asked == [{"num_cpus": 0, "resources": {"measure": 1}, "max_restarts": 0}]
+
+
 @pytest.mark.parametrize("name", ["CPU", "GPU", "memory", "object_store_memory", "measure"])
 def test_a_resource_of_rays_own_is_no_machine_class(name):
     with pytest.raises(FleetError, match=f"--machine-class {name}: expected"):

@@ -17,7 +17,8 @@ from waiting import PATIENCE_S
 from rnnbench.fleet import node_process
 from rnnbench.fleet.group_task import node_environment
 from rnnbench.fleet.messages import GO, GroupWork, decode, decode_samples
-from rnnbench.fleet.node_process import PREFIX, YOUNG_S, locked_folder
+from rnnbench.fleet.node_process import PREFIX, YOUNG_S, work_folder
+from rnnbench.locks import locked_folder
 from rnnbench.results import SAMPLE_COLUMNS, save_samples
 
 
@@ -52,7 +53,7 @@ def aged(folder):
 
 
 def test_its_folder_is_removed_at_the_end(temporary):
-    with locked_folder() as folder:
+    with work_folder() as folder:
         (folder / "artifact").touch()
         assert os.getcwd() == str(folder)
     assert not list(temporary.iterdir())
@@ -64,11 +65,9 @@ def test_folders_of_killed_processes_are_removed_and_no_others(temporary):
     young = temporary / f"{PREFIX}young"
     young.mkdir()
     other = aged(temporary / "other")
-    lock = node_process._locked(locked)
-    with locked_folder():
+    with locked_folder(locked), work_folder():
         assert not left.exists()
         assert all(folder.exists() for folder in (locked, young, other))
-    assert lock is not None
 
 
 @pytest.mark.parametrize("rebuild", [False, True])
@@ -119,7 +118,7 @@ def test_a_group_that_is_only_checked_is_checked_side_by_side(temporary, monkeyp
 def test_folders_of_other_users_are_left_alone(temporary, monkeypatch):
     left = aged(temporary / f"{PREFIX}of-another")
     monkeypatch.setattr(os, "getuid", lambda: 4711)
-    with locked_folder():
+    with work_folder():
         assert left.exists()
 
 
@@ -127,7 +126,7 @@ def test_the_samples_of_a_record_are_sent_with_it(tmp_path):
     driver = Driver(GO)
     record = fake.record()
     rows = np.arange(10.0).reshape(2, len(SAMPLE_COLUMNS))
-    save_samples(tmp_path, record.trial[-8:], "bound", rows)
+    save_samples(tmp_path, record.trial, "bound", rows)
     driver.send = driver.got.append
     node_process.Sender(driver, tmp_path).finished(record)
     message = decode(driver.got[0])

@@ -127,6 +127,12 @@ def test_a_decision_stays_whatever_is_measured(alerts: Alerts) -> None:
     assert not alerts.refute("one", AB).find("one").is_finding
 
 
+def test_a_new_alert_takes_the_id_of_no_other_one(alerts: Alerts) -> None:
+    found = alerts.all[0].found
+    ids = [alert.id for alert in alerts.add(found).add(found).add(found).all[-3:]]
+    assert ids[1:] == [f"{ids[0]}-2", f"{ids[0]}-3"]
+
+
 def test_a_mended_alert_has_no_transition_but_back(alerts: Alerts) -> None:
     mended = alerts.mend("one", "2026-01-20")
     with pytest.raises(AlertsError, match="'one' is mended"):

@@ -13,7 +13,7 @@ from rnnbench.history.alert import Alert, Detection, Measured, new_id
 from rnnbench.history.alert_update import News
 from rnnbench.history.causes import NEAR
 from rnnbench.history.events import Event
-from rnnbench.history.fact_alerts import GONE, LATE, LEAST_NIGHTS, Facts, Silences, is_worse
+from rnnbench.history.fact_alerts import GONE, LATE, LEAST_NIGHTS_OF_CASE, Facts, Silences, is_worse
 from rnnbench.history.level_alerts import LEAST_REST, RETURNED_RUNS, level_has_returned
 from rnnbench.history.machine_alarms import false_alarms
 from rnnbench.history.release_words import release_change_lines
@@ -118,7 +118,7 @@ def test_a_case_that_has_been_silent_for_all_the_nights_that_are_looked_at_is_ol
 
 
 def test_how_often_a_case_runs_is_known_from_its_fifth_night_on() -> None:
-    assert LEAST_NIGHTS == 5
+    assert LEAST_NIGHTS_OF_CASE == 5
     assert list(silences("2026-01-09T02:00:00", case=nights(1, 2, 3, 4)).worse(90)) == []
     assert len(list(silences("2026-01-09T02:00:00", case=nights(1, 2, 3, 4, 5)).worse(90))) == 1
 

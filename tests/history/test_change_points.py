@@ -18,6 +18,7 @@ from rnnbench.history.change_points import (
     clip,
     find_cuts,
     find_steps,
+    is_unusual,
     noise,
     step_of,
 )
@@ -154,6 +155,14 @@ def test_a_level_that_wanders_is_hardly_told() -> None:
     assert steps_told(wandering) <= 20
     wandering[:, 60:] += 0.1
     assert steps_told(wandering) >= 35
+
+
+@pytest.mark.parametrize("cut", [7, 14])
+def test_a_step_between_the_first_or_the_last_weeks_is_compared_with_that_of_the_week_beside_them(cut: int) -> None:
+    values = np.repeat([0.0, 1.0, 2.0], 7)
+    assert not is_unusual(values, (cut - 7, cut, cut + 7))
+    values[14:] += 10 if cut == 14 else -1
+    assert is_unusual(values, (cut - 7, cut, cut + 7))
 
 
 def test_nights_of_two_levels_are_hardly_told() -> None:

@@ -161,7 +161,7 @@ def test_a_slowdown_that_stays_open_makes_no_alert_and_is_compared_again(nights,
     def refuse(*arguments):
         raise SideError("no room")
 
-    monkeypatch.setattr(measure, "confirmed", refuse)
+    monkeypatch.setattr(measure, "confirm_slowdowns", refuse)
     for _ in range(2):
         summary = nights.night()
         said = "fake, bound latency, 2 trials: undecided, the next night compares again"

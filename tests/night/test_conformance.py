@@ -10,9 +10,9 @@ from decisions import accept
 from harness_trials import make_trial
 
 from rnnbench import site
-from rnnbench.history import Alerts
+from rnnbench.history import Alerts, CheckEntry, FailedTrial
 from rnnbench.night import ConformanceCases, MeasuredNight, collect, collect_night
-from rnnbench.night.conformance import check_version, is_of
+from rnnbench.night.conformance import check_version, is_of, note_failed
 from rnnbench.night.folders import PAGE
 
 VERSIONS = {"1.0": "", "1.1": ""}
@@ -79,6 +79,46 @@ def test_the_site_shows_what_no_longer_conforms(nights, monkeypatch):
     assert "the conformance check finds 2 of 2 trials checked failing: planted" in (shown / "index.html").read_text()
     assert "✗ 2 trials failed" in (shown / "conformance.html").read_text()
     assert next(iter(nights.alerts)) in (shown / "alerts.html").read_text()
+
+
+def checked(*outcomes):
+    """The check of trials that end with these outcomes."""
+    failed = [
+        FailedTrial(trial=f"case/{number}", outcome=outcome, failed_checks=(), reason="planted")
+        for number, outcome in enumerate(outcomes)
+        if outcome != "ok"
+    ]
+    return CheckEntry(
+        run_id="0" * 16,
+        run="checked",
+        started="2026-01-10T02:00:00",
+        machine="m",
+        machine_cpu=None,
+        backend="fake",
+        versions="rnnbench-fake 1.1",
+        cases=(),
+        trials=tuple(f"case/{number}" for number in range(len(outcomes))),
+        expected_failures=0,
+        unexpected_passes=0,
+        unsupported=0,
+        failed=tuple(failed),
+    )
+
+
+def test_trials_that_fail_in_different_ways_are_different_alerts_also_if_their_ids_are_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr("rnnbench.history.alert.ID_DIGITS", 0)
+    alerts = note_failed(Alerts.read(tmp_path / "alerts.yaml"), checked("crashed", "timed-out", "crashed"), None)
+    assert [alert.found.members for alert in alerts.all] == [("case/0", "case/2"), ("case/1",)]
+
+
+def test_trials_that_did_not_fail_alike_in_the_check_before_are_different_alerts(tmp_path):
+    before, now = checked("ok", "nonconforming"), checked("crashed", "crashed", "crashed")
+    alerts = note_failed(Alerts.read(tmp_path / "alerts.yaml"), now, before)
+    assert [(alert.found.members, alert.found.before) for alert in alerts.all] == [
+        (("case/0",), "ok"),
+        (("case/1",), "nonconforming"),
+        (("case/2",), "not checked"),
+    ]
 
 
 def test_a_version_that_conforms_again_mends_the_alert(nights):

@@ -36,13 +36,13 @@ def begin_newer(nights, latencies=SLOW):
 
 def test_a_second_comparison_has_twice_the_budget_of_the_first(nights, monkeypatch):
     begin_newer(nights)
-    seconds, confirm = [], measure.confirmed
+    seconds, confirm = [], measure.confirm_slowdowns
 
     def noted(slower, sides, budget_s, *others):
         seconds.append(budget_s)
         return confirm(slower, sides, budget_s, *others)
 
-    monkeypatch.setattr(measure, "confirmed", noted)
+    monkeypatch.setattr(measure, "confirm_slowdowns", noted)
     compared = nights.measure().backends["fake"].compared
     assert seconds == [2 * nights.plan().budget.seconds]
     assert CONFIRMATION == 2
@@ -172,6 +172,16 @@ def test_before_a_run_was_begun_the_last_good_version_takes_the_place_of_one_tha
     assert nights.measure().backends["fake"].measured.version == "1.0"
 
 
+def test_a_version_that_can_be_installed_when_its_night_goes_on_has_no_problem(nights):
+    nights.index({"1.0": NOT_INSTALLABLE})
+    problem = nights.measure().backends["fake"].problem
+    assert nights.said == [f"fake: {problem}"]
+    nights.index({"1.0": ""})
+    fake = nights.measure().backends["fake"]
+    assert (fake.measured.version, fake.problem) == ("1.0", "")
+    assert nights.said.count(f"fake: {problem}") == 1
+
+
 def test_what_could_not_be_compared_is_told_beside_what_could_not_be_confirmed(nights, monkeypatch):
     begin_newer(nights)
     compare, compared = measure.compare_sides, []
@@ -186,7 +196,7 @@ def test_what_could_not_be_compared_is_told_beside_what_could_not_be_confirmed(n
         raise SideError("it cannot be made")
 
     monkeypatch.setattr(measure, "compare_sides", first_alone)
-    monkeypatch.setattr(measure, "confirmed", not_confirmed)
+    monkeypatch.setattr(measure, "confirm_slowdowns", not_confirmed)
     night = nights.measure(same_trials=1)
     assert night.problems == ("fake: not confirmed: it cannot be made", "A/A: its environment is gone")
 

@@ -107,13 +107,13 @@ def test_a_slowdown_that_is_not_found_again_makes_no_alert(nights, monkeypatch):
     nights.index({"1.0": ""})
     nights.night()
     nights.index({"1.0": "", "1.1": ""}, latencies := dict(SLOW))
-    confirm = measure.confirmed
+    confirm = measure.confirm_slowdowns
 
     def is_as_fast(*arguments):
         latencies["1.1"] = 1.0
         return confirm(*arguments)
 
-    monkeypatch.setattr(measure, "confirmed", is_as_fast)
+    monkeypatch.setattr(measure, "confirm_slowdowns", is_as_fast)
     found = nights.night()
     assert found.not_confirmed == ("fake, bound latency, 2 trials: refuted, the second comparison found no change",)
     assert nights.alerts == {}

@@ -8,9 +8,9 @@ import fake_records as fake
 import pytest
 
 from rnnbench.history import Alert, Alerts, ComparisonEntry, Detection, LatencyVerdict, Measured
-from rnnbench.night.slower import slower_of
-from rnnbench.night.state import BackendNight, Build, Compared, Slower
-from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slower
+from rnnbench.night.slowdowns import slowdowns_of
+from rnnbench.night.state import BackendNight, Build, Compared, Slowdown
+from rnnbench.night.verdicts import BackendOutcome, is_good, mend_returned, note_slowdown
 from rnnbench.results import ExpectedFailureResult
 
 DAY = "2026-01-10"
@@ -125,6 +125,13 @@ def test_an_open_verdict_shows_that_a_large_change_has_gone(alerts, ratio, width
     assert is_mended(alerts, alert(), outcome(*verdicts)) == returned
 
 
+@pytest.mark.parametrize("ratio", [None, 1.0])
+def test_of_an_alert_whose_ratio_a_person_has_taken_out_a_clear_verdict_decides(alerts, ratio):
+    assert is_mended(alerts, alert(ratio=ratio), outcome(*SAME))
+    undecided = [verdict("UNDECIDED", 1.0, 0.01, trial) for trial in TRIALS]
+    assert not is_mended(alerts, alert(ratio=ratio), outcome(*undecided))
+
+
 def test_a_trial_without_an_interval_has_not_returned(alerts):
     verdicts = [one.model_copy(update={"low": None, "high": None}) for one in SAME]
     assert not is_mended(alerts, alert(), outcome(*verdicts))
@@ -151,28 +158,28 @@ def test_what_was_measured_in_the_place_of_the_newest_version_mends_nothing(aler
 
 
 def slower(answer, ratio=1.5, **changes):
-    return Slower(found=found(ratio=ratio, **changes), answer=answer, measured=measured(ratio))
+    return Slowdown(found=found(ratio=ratio, **changes), answer=answer, measured=measured(ratio))
 
 
 @pytest.mark.parametrize(("answer", "state"), [("confirmed", "confirmed"), ("refuted", "refuted")])
 def test_a_new_alert_of_the_same_change_takes_its_answer(alerts, answer, state):
-    after = note_slower(alerts(alert("new", evidence="published")), slower(answer), "two")
+    after = note_slowdown(alerts(alert("new", evidence="published")), slower(answer), "two")
     assert [(one.id, one.state) for one in after.all] == [("one", state)]
 
 
 @pytest.mark.parametrize("answer", ["undecided", "refuted"])
 def test_what_was_not_confirmed_makes_no_alert(alerts, answer):
-    assert note_slower(alerts(), slower(answer), "two").all == ()
+    assert note_slowdown(alerts(), slower(answer), "two").all == ()
 
 
 def test_a_change_without_a_second_measurement_makes_no_alert(alerts):
-    assert note_slower(alerts(), Slower(found=found(), answer="confirmed"), "two").all == ()
+    assert note_slowdown(alerts(), Slowdown(found=found(), answer="confirmed"), "two").all == ()
 
 
 @pytest.mark.parametrize("answer", ["confirmed", "refuted", "undecided"])
 def test_a_later_version_leaves_an_alert_that_was_confirmed_before_it_as_it_is(alerts, answer):
     before = alerts(alert())
-    assert note_slower(before, slower(answer, 1.2, versions=(BEFORE, NEWEST)), "two").all == before.all
+    assert note_slowdown(before, slower(answer, 1.2, versions=(BEFORE, NEWEST)), "two").all == before.all
 
 
 @pytest.mark.parametrize(
@@ -186,14 +193,14 @@ def test_a_later_version_leaves_an_alert_that_was_confirmed_before_it_as_it_is(a
     ids=["another latency", "another backend", "another version before", "no longer open"],
 )
 def test_another_change_is_another_alert(alerts, other):
-    after = note_slower(alerts(other), slower("confirmed"), "two")
+    after = note_slowdown(alerts(other), slower("confirmed"), "two")
     assert [(one.id, one.state) for one in after.all] == [("one", other.state), ("two", "confirmed")]
 
 
 def test_a_night_that_is_collected_again_makes_its_alert_once(alerts):
-    once = note_slower(alerts(), slower("confirmed"), "two")
+    once = note_slowdown(alerts(), slower("confirmed"), "two")
     mended = once.mend("two", DAY, "gone")
-    assert note_slower(mended, slower("confirmed"), "two").all == mended.all
+    assert note_slowdown(mended, slower("confirmed"), "two").all == mended.all
 
 
 EXPECTED = ExpectedFailureResult(what="crashed", verdict="failed", reason="known", upstream="https://fake.example/1")
@@ -260,16 +267,17 @@ def test_a_version_that_was_not_measured_checked_or_compared_is_not_good():
     ],
 )
 def test_a_backend_is_slower_as_a_whole_where_each_of_several_trials_is(monkeypatch, verdicts, whole_backend):
-    monkeypatch.setattr("rnnbench.night.slower.versions_of", lambda both: (BEFORE, AFTER))
+    monkeypatch.setattr("rnnbench.night.slowdowns.versions_of", lambda both: (BEFORE, AFTER))
     latencies = [SimpleNamespace(path="bound", verdict=v, ratio=1.1, trial=f"case/{t}") for t, v in verdicts.items()]
     trial = SimpleNamespace(trial=SimpleNamespace(target=SimpleNamespace(backend="fakelib")))
     both = SimpleNamespace(sides=(None, SimpleNamespace(facts=SimpleNamespace(trials=[trial]))))
     night = fake.run()
-    (one,) = slower_of(SimpleNamespace(latencies=latencies), both, night)
+    (one,) = slowdowns_of(SimpleNamespace(latencies=latencies), both, night)
     assert one.found.whole_backend == whole_backend
+    assert (one.found.run, one.found.night) == (night.info.run, "2026-01-31T12:00:00")
     assert one.found.members == tuple(f"case/{t}" for t, verdict in verdicts.items() if verdict == "SLOWER")
     for latency, ratio in zip(latencies, (1.9, 1.1, 1.2), strict=False):
         latency.ratio = ratio
     slower = sorted(latency.ratio for latency in latencies if latency.verdict == "SLOWER")
-    (one,) = slower_of(SimpleNamespace(latencies=latencies), both, night)
+    (one,) = slowdowns_of(SimpleNamespace(latencies=latencies), both, night)
     assert one.found.ratio == slower[(len(slower) - 1) // 2], "the median, and of two the smaller one"

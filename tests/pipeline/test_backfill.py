@@ -16,7 +16,16 @@ pytest.importorskip("duckdb")
 from rnnbench.backends import Probe
 from rnnbench.devices import Device
 from rnnbench.history import History, release_series
-from rnnbench.pipeline import Backfill, NotNowError, Release, SideError, backfill, list_releases, measure_releases
+from rnnbench.pipeline import (
+    Backfill,
+    NotNowError,
+    Release,
+    SideError,
+    backfill,
+    list_releases,
+    measure_releases,
+    stored_reference,
+)
 from rnnbench.results import Store
 from rnnbench.sampling import PairBudget
 
@@ -92,9 +101,12 @@ def test_what_another_gpu_measured_is_measured_here_and_what_could_not_be_instal
     assert on("H100") == on("A100") == ({}, [])
 
 
-def test_no_release_is_begun_when_the_time_is_spent_and_the_next_call_goes_on(measure):
+def test_no_release_is_begun_when_the_time_is_spent_and_the_next_call_goes_on(measure, tmp_path):
     assert measure(within=-1.0)[1] == []
+    assert stored_reference(tmp_path / "history", PACKAGE) == "", "there is none yet"
     assert len(measure()[1]) == 4
+    assert stored_reference(tmp_path / "history", PACKAGE) == "1.14"
+    assert stored_reference(tmp_path / "history", "another-package") == ""
 
 
 def test_no_release_is_begun_that_would_end_too_late_if_it_took_as_long_as_the_longest(measure, monkeypatch):

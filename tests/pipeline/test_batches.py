@@ -212,6 +212,24 @@ def test_a_worker_that_waits_for_a_device_is_held_to_no_core_of_its_own(
     assert asked == held_to
 
 
+def test_a_batch_imports_while_a_started_worker_has_not_imported(monkeypatch, tmp_path):
+    """Batches ahead start all of their workers only beside imports that are waited for."""
+
+    class Started:
+        def pause(self) -> None: ...
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(batches, "start_trial_worker", lambda *_: Started())
+    monkeypatch.setattr(batches, "import_framework", lambda *_: None)
+    with ExitStack() as open_workers:
+        batch = Batch([(examine(make_trial()), context_in(tmp_path))] * 2, [0, 1], open_workers)
+        seen = [(batch.is_importing, batch.has_imported)]
+        for step in (batch.start_next, batch.finish_imports, batch.start_all, batch.finish_imports):
+            step()
+            seen.append((batch.is_importing, batch.has_imported))
+    assert seen == [(False, False), (True, False), (False, False), (True, False), (False, True)]
+
+
 def test_no_trial_is_no_batch():
     assert list(build_and_check_all([])) == []
 

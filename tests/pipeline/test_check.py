@@ -124,7 +124,7 @@ def test_as_many_jobs_run_as_the_free_memory_holds_unless_a_number_is_given(tmp_
 
 
 @pytest.mark.proof
-def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
+def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path, monkeypatch):
     """A crash, a hang and a wrong number end their own trial; the next one starts where none has been."""
     routes = ["honest", "check-raises", "load-segfaults", "wrong-third-step", "build-segfaults", "check-hangs"]
     started = started_from_now()
@@ -132,8 +132,14 @@ def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
     trials = [make_trial(f"fake:{route}", limits=hanging if "hangs" in route else Limits()) for route in routes]
     trials += [make_trial("fake:honest", chunk=chunk) for chunk in (1, 2, 3)]
     plan = begin_run(trials, Store(tmp_path))
-    pool = CheckPool(plan, context_in(plan.folder), SilentObserver())
-    pool.run(jobs=1, examined=examine_all(plan.trials))
+    workers, start = [], check.start_trial_worker
+
+    def noted(*arguments):
+        workers.append(start(*arguments))
+        return workers[-1]
+
+    monkeypatch.setattr(check, "start_trial_worker", noted)
+    CheckPool(plan, context_in(plan.folder), SilentObserver()).run(jobs=1, examined=examine_all(plan.trials))
     records = read_run(plan.folder).records
     assert len(records) == len(trials)
     assert {r.outcome for r in records if r.route == "honest"} == {"ok"}
@@ -146,7 +152,7 @@ def test_trials_that_are_only_checked_share_imports_and_no_process(tmp_path):
     }
     (late,) = [record for record in records if record.outcome == "timed-out"]
     assert late.reason.endswith("killed")
-    assert pool.workers_started == 6, "one for each route: a route's environment is its own"
+    assert len(workers) == 6, "one for each route: a route's environment is its own"
     wait_until(lambda: ended(started()), "a worker is left")
     assert all(record.timing.build_s is None and not record.timing.latency for record in records), "none is timed"
 

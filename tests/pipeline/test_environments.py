@@ -81,6 +81,13 @@ def test_a_distribution_in_the_place_of_another_one_is_one_difference():
     assert differences(a, b) == ["onnxruntime 1.30.0 → 1.31.1 (onnxruntime-gpu)"]
 
 
+def test_a_package_that_has_lost_its_metadata_is_none(tmp_path, monkeypatch):
+    """An interrupted pip leaves such folders."""
+    (tmp_path / "gone-1.0.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert describe(Describe(())).packages == {}
+
+
 @pytest.mark.parametrize("text", [".venv-nowhere", "some/where", "~/nowhere-at-all"])
 def test_a_folder_without_a_python_is_refused(tmp_path, text):
     with pytest.raises(SideError, match=r"no virtual environment.*python -m venv"):

@@ -68,6 +68,17 @@ def test_checks_have_more_time_where_the_reference_took_long(tmp_path: Path) -> 
     assert compute_reference(limited(600), FakeWorker(400), context) == 600
 
 
+def test_an_observer_is_told_of_a_reference_that_is_begun(tmp_path: Path) -> None:
+    stages: list[str] = []
+    context = replace(context_in(tmp_path), on_stage=lambda trial, stage: stages.append(stage))
+    compute_reference(limited(3), FakeWorker(0), context)
+    with pytest.raises(WorkerError):
+        compute_reference(limited(3), FakeWorker(10), context)
+    with pytest.raises(WorkerError, match="Another trial has shown this"):
+        compute_reference(limited(3), FakeWorker(10), context)
+    assert stages == ["reference"] * 2
+
+
 @pytest.mark.usefixtures("few_checks")
 def test_a_trial_with_a_slow_reference_says_so_and_others_go_on(tmp_path: Path) -> None:
     slow = limited(1e-6, chunk=2)

@@ -8,7 +8,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from rnnbench.pipeline import Release, SideError, between, find_release, list_releases, newest_of_minors, releases
-from rnnbench.pipeline.releases import released_package, require_release
+from rnnbench.pipeline.releases import newest_release, released_package, require_release
 
 ANSWER = "fakepackage (1.10.0)\nAvailable versions: 1.10.0, 1.9.2, 1.9.1, 1.8.0\n"
 
@@ -33,6 +33,19 @@ def test_the_index_s_releases_are_ordered_by_version_and_filtered(index):
     assert versions(list_releases("fakepackage")) == ["1.8.0", "1.9.1", "1.9.2", "1.10.0"]
     assert versions(list_releases("fakepackage", ">=1.9,!=1.9.1")) == ["1.9.2", "1.10.0"]
     assert versions(newest_of_minors(list_releases("fakepackage"))) == ["1.8.0", "1.9.2", "1.10.0"]
+
+
+def test_a_version_without_a_minor_number_is_of_minor_0(index):
+    index("Available versions: 2.1, 2.0.1, 2, 1.0\n")
+    assert versions(newest_of_minors(list_releases("fakepackage"))) == ["1.0", "2.0.1", "2.1"]
+
+
+def test_the_newest_release_is_a_pre_release_only_where_that_is_asked_for(index):
+    index("Available versions: 2.0rc1, 1.10.0, 1.9.2\n")
+    assert [newest_release("fakepackage", pre=pre).version for pre in (False, True)] == ["1.10.0", "2.0rc1"]
+    index("Available versions: 2.0rc1\n")
+    with pytest.raises(SideError, match="has pre-releases only; ask for them with --pre"):
+        newest_release("fakepackage")
 
 
 def test_versions_that_are_named_need_no_index(monkeypatch):
@@ -70,6 +83,7 @@ def test_a_version_that_is_none_is_named_with_its_place(index, tmp_path):
         ("1.x", None, r"expected a version such as"),
         (">=3", None, r"no release is >=3; the releases are 1.8.0, 1.9.1, 1.9.2, 1.10.0"),
         ("", "1.8 yesterday\n", r"list:1: expected a version, and its day"),
+        ("", "1.9\n1.8 2026-02-17 yanked\n", r"list:2: expected a version, and its day"),
         ("", "newest\n", r"list: .*newest.*expected a version"),
         ("1." + "9" * 5000, None, r"expected a version such as"),
         (">=1." + "9" * 5000, None, r"expected a specifier such as"),

@@ -105,6 +105,13 @@ def test_of_a_package_in_two_folders_the_version_is_that_of_the_first_one(folder
     assert reproduce(written(folder, "", HEAD.replace('"one==1.2", ', ""))).versions == ("two==2",)
 
 
+def test_a_package_that_has_lost_its_metadata_is_none(folder, tmp_path, monkeypatch):
+    (tmp_path / "site" / "two-1.dist-info").mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
+    found = reproduce(written(folder, "", HEAD.replace('"one==1.2", ', "")))
+    assert found.printed == "it needs two: pip install two"
+
+
 def test_a_script_that_fails_says_which_tools_it_needs_beside_its_packages(folder):
     head = HERE.replace('# ///\n"', '# [tool.rnnbench]\n# tools = "g++: apt-get install g++"\n# ///\n"')
     failed = reproduce(written(folder, "import nothing_of_this_name", head))

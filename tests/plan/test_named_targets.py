@@ -10,7 +10,8 @@ from unasked import unasked_adapters
 from rnnbench.backends import BackendError, find, registry
 from rnnbench.backends.answers import CheckedBackend
 from rnnbench.cases import Target
-from rnnbench.plan import baselines, installed_backends, parse_targets, targets_of
+from rnnbench.plan import baselines, installed_backends, named_targets, parse_targets, targets_of
+from rnnbench.plan.adapters import STAND_IN
 
 HONEST, WRONG = Target("fake", "honest"), Target("fake", "wrong-bound")
 
@@ -101,3 +102,9 @@ def test_a_name_alone_is_for_each_format_the_first_route_that_reads_it(monkeypat
         ):
             assert parse_targets(["fake"], reading=formats) == [Target("fake", route) for route in routes]
         assert parse_targets(["fake:first"], reading=("onnx",)) == [Target("fake", "first")]
+
+
+def test_of_an_adapter_that_does_not_answer_the_named_route_is_taken(monkeypatch):
+    monkeypatch.setattr(named_targets, "probe_or_stand_in", lambda name: STAND_IN)
+    targets = parse_targets(["fake:honest", "fake", "fake:*"])
+    assert targets == [Target("fake", "honest"), Target("fake", "default")]

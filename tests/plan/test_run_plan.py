@@ -16,7 +16,7 @@ from harness_trials import expected_failure, make_trial
 from rnnbench.content_digest import DIGEST
 from rnnbench.disk import copy_of, write_with_copy
 from rnnbench.pipeline import not_checked, not_sampled, record_of
-from rnnbench.plan import begin_run, end_run, examine, resume_run
+from rnnbench.plan import begin_run, end_run, examine, plan_files, resume_run
 from rnnbench.plan.plan_files import EXPECTED_FAILURES, TRIALS
 from rnnbench.plan.run_lock import LOCK, hold_run
 from rnnbench.results import Store, StoreError, read_run
@@ -123,6 +123,18 @@ def test_a_torn_file_of_a_plan_is_written_again_from_its_copy_and_the_run_goes_o
     assert resumed.trials == (trial,)
     assert resumed.changes == (f"{name} was damaged, edited or gone, and was written again from {name}.copy",)
     assert (folder / name).read_bytes() == before
+
+
+def test_a_torn_file_of_a_plan_that_cannot_be_written_again_raises_a_sentence(tmp_path, monkeypatch):
+    folder = begin_run([make_trial()], Store(tmp_path)).folder
+    (folder / TRIALS).write_bytes(b"")
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(plan_files, "write_bytes", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        resume_run(folder)
 
 
 def test_an_edited_file_of_a_plan_is_written_again_from_its_copy_or_named(tmp_path):

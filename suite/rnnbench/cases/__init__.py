@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rnnbench.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rnnbench.cases.case import Case
+    from rnnbench.cases.case import Case, check_case_names
     from rnnbench.cases.covering import every_pair, every_value
     from rnnbench.cases.errors import CaseError, Place, Problem
     from rnnbench.cases.expand import scalar

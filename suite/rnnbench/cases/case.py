@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -103,3 +103,14 @@ def _measure_on(device: str, measure: Measure) -> Measure:
     unmeasured |= {ENERGY.key} & {*without}
     settings = {key: value for key, value in measure.settings.items() if key not in unmeasured}
     return replace(measure, settings=settings)
+
+
+def check_case_names(cases: Iterable[Case]) -> None:
+    """Raise CaseError if two cases have the same name: their trials would have the same ids."""
+    places: dict[str, str] = {}
+    for case in cases:
+        place = case.path or "a case made in Python"
+        if (other := places.setdefault(case.name, place)) != place:
+            raise CaseError.at(
+                Place(place), f"{other} has the same name, '{case.name}', so their trials would have the same ids"
+            )

@@ -208,7 +208,8 @@ def _select(
     selection: Selection, anchors: str | None, expectations: Path | None
 ) -> tuple[list[Trial], list[Trial], ExpectedFailures]:
     """The trials of the night, its anchors, and the expected failures of both."""
-    from rnnbench.plan import check_case_names, expected_failures
+    from rnnbench.cases import check_case_names
+    from rnnbench.plan import expected_failures
 
     cases, pinned = selection.load_cases(), load_anchors(anchors, wanted=True)
     check_case_names([*cases, *pinned])

@@ -210,7 +210,8 @@ def _begin(
     shard: Shard | None,
 ) -> RunPlan:
     """Begin a run of the selected trials, or of a shard of them, and of the anchors of the cases `pinned`."""
-    from rnnbench.plan import anchor_trials, begin_run, check_case_names, expected_failures, shard_of
+    from rnnbench.cases import check_case_names
+    from rnnbench.plan import anchor_trials, begin_run, expected_failures, shard_of
 
     cases = [*selected[0], *pinned]
     check_case_names(cases)

@@ -65,8 +65,7 @@ class Selection:
 
     def load_cases(self) -> list[Case]:
         """The cases. A file that is named twice is read once. Raises CaseError."""
-        from rnnbench.cases import case_files, load_case
-        from rnnbench.plan import check_case_names
+        from rnnbench.cases import case_files, check_case_names, load_case
         from rnnbench.worker import describe_file
 
         if not self.cases:

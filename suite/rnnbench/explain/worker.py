@@ -55,6 +55,7 @@ class ExplainTrial(Command[Explained]):
 
 
 def explain(command: ExplainTrial) -> Explained:
+    """Build the program on the command's cores, write its stages, and make its first calls."""
     trial, store = command.trial, ProgramStore(command.work / "artifacts")
     reference = ReferenceTrajectories(trial, command.work)
     request = request_of(trial, reference.weights)

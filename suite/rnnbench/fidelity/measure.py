@@ -144,6 +144,7 @@ def _run_process(chosen: _TimedTrial, folder: Path, rounds: int) -> tuple[ToolFa
 
 
 def summarise(figure: Fidelity, processes: Sequence[Sequence[Round]]) -> Fidelity:
+    """`figure` with the figures of these rounds [processes, rounds]."""
     every = list(chain(*processes))
     ratios = [statistics.median(r.bound / r.tool for r in rounds) for rounds in processes]
     return replace(

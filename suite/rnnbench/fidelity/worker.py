@@ -67,6 +67,7 @@ class FidelityWorker:
         self._bound: Bound
 
     def start(self, start: StartFidelity) -> ToolFacts | Failed:
+        """Build and bind the program. Failed as `unsupported` if its runtime has no tool for it."""
         trial = start.trial
         backend = find(trial.target.backend)
         backend.load()

@@ -65,7 +65,7 @@ class FleetJournal:
         if record.timing.latency:
             self.measured.add(record.trial)
         for path, rows in samples.items():
-            save_samples(self._folder, record.trial[-8:], path, rows)
+            save_samples(self._folder, record.trial, path, rows)
         self._observer.finished(record)
 
     def end_group(self, name: str, done: GroupDone) -> None:

@@ -96,6 +96,7 @@ Message = NodeFacts | StageBegun | TrialDone | GroupDone | GroupFailed
 
 
 def encode(message: Message) -> bytes:
+    """The message as a line of JSON, without its end."""
     return _message_adapter().dump_json(message)
 
 
@@ -118,6 +119,7 @@ def decode_work(line: bytes) -> GroupWork:
 
 
 def encode_samples(rows: npt.NDArray[np.float64]) -> str:
+    """Rows of SAMPLE_COLUMNS [samples, columns] as a `.npy` file in base64."""
     file = io.BytesIO()
     np.save(file, rows, allow_pickle=False)
     return base64.b64encode(file.getvalue()).decode()

@@ -6,7 +6,6 @@ this process with the task, and its workers with this process.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -32,6 +31,7 @@ from rnnbench.fleet.messages import (
     encode_samples,
 )
 from rnnbench.fleet.same_suite import suite_facts
+from rnnbench.locks import is_free, locked_folder
 from rnnbench.measure import PATHS
 from rnnbench.outside_text import describe_error
 from rnnbench.pipeline import check_trials, run_trials, usable_cache
@@ -61,7 +61,7 @@ class Sender:
 
     def finished(self, record: Record, side: str = "") -> None:
         """Send a record and its samples. The journal on this node has written both already."""
-        paths = [path for path in PATHS if samples_file(self._run, record.trial[-8:], path).exists()]
+        paths = [path for path in PATHS if samples_file(self._run, record.trial, path).exists()]
         samples = {path: encode_samples(read_samples(self._run, record.trial, path)) for path in paths}
         self.send(TrialDone(record, samples))
 
@@ -88,42 +88,21 @@ def _carry_out(work: GroupWork, plan: RunPlan, sender: Sender) -> None:
 
 
 @contextmanager
-def locked_folder() -> Iterator[Path]:
+def work_folder() -> Iterator[Path]:
     """A folder that is locked while this process lives, and then removed. Also removes those of killed processes."""
-    parent = Path(tempfile.gettempdir())
-    for left in parent.glob(f"{PREFIX}*"):
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
-            if left.stat().st_uid == os.getuid() and time.time() - left.stat().st_mtime > YOUNG_S and _locked(left):
+            found = left.stat()
+            if found.st_uid == os.getuid() and time.time() - found.st_mtime > YOUNG_S and is_free(left):
                 shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
-        lock = _locked(Path(folder))
-        assert lock is not None, "nobody else knows its name"
-        os.chdir(folder)
-        try:
-            yield Path(folder)
-        finally:
-            os.chdir("/")
-
-
-class _Lock:
-    """The lock of a folder. The kernel releases it when the process ends."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
-
-
-def _locked(folder: Path) -> _Lock | None:
-    """Lock a folder. Returns None if another process holds its lock."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return _Lock(descriptor)
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        with locked_folder(folder):
+            os.chdir(folder)
+            try:
+                yield folder
+            finally:
+                os.chdir("/")
 
 
 def main() -> None:
@@ -134,7 +113,7 @@ def main() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     line = channel.receive()
     assert line is not None, "without a timeout a channel waits"
-    with suppress(ChannelClosedError), locked_folder() as folder:
+    with suppress(ChannelClosedError), work_folder() as folder:
         try:
             measure(decode_work(line), channel, folder)
         except ChannelClosedError:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rnnbench.history.columns import SERIES_DEVICE
     from rnnbench.history.comparisons import VERDICTS_FILE, ComparisonEntry, LatencyVerdict, side_b_of, side_of
     from rnnbench.history.database import Table, require_history
-    from rnnbench.history.entry import RunEntry, entry_of
+    from rnnbench.history.entry import RunEntry, entry_of, utc_of
     from rnnbench.history.events import Event, find_events
     from rnnbench.history.level_alerts import REST
     from rnnbench.history.machine_alarms import MachineAlarms, false_alarm_lines, false_alarms

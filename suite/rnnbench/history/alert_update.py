@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from rnnbench.history.alert import SILENCE, Alert, Detection, new_id
+from rnnbench.history.alert import SILENCE, Alert, Detection
 from rnnbench.history.alerts import Alerts
 from rnnbench.history.causes import NEAR
 from rnnbench.history.fact_alerts import Facts, Silences
@@ -41,6 +41,7 @@ class News:
         return [*changes, *self.facts.worse(), *self.silences.worse(self.facts.last)]
 
     def has_returned(self, detection: Detection) -> bool:
+        """Whether it holds no more: the level is the old one again, the fact is over, or the machine runs again."""
         if detection.what == SILENCE:
             return self.silences.has_returned(detection)
         if detection.is_level:
@@ -65,7 +66,7 @@ def update(alerts: Alerts, news: News) -> Alerts:
     for number, detection in enumerate(worse):
         alert = matches.get(number)
         if alert is None:
-            alerts = alerts.put(Alert(id=_free_id(detection, alerts), state="new", found=detection))
+            alerts = alerts.add(detection)
         elif alert.state == "mended" and _is_known(alert, detection):
             continue
         elif alert.state == "mended":
@@ -151,8 +152,3 @@ def _not_returned(old: Detection, detection: Detection, news: News) -> set[str]:
         return {*old.members}
     absent = {*old.members}.difference(detection.members)
     return {name for name in absent if not news.has_returned(old.model_copy(update={"members": (name,)}))}
-
-
-def _free_id(detection: Detection, alerts: Alerts) -> str:
-    identity, taken = new_id(detection), {alert.id for alert in alerts.all}
-    return next(name for name in (identity, *(f"{identity}-{k}" for k in range(2, 10_000))) if name not in taken)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 
-from rnnbench.history.alert import Alert, Measured
+from rnnbench.history.alert import Alert, Detection, Measured, new_id
 from rnnbench.history.alerts_file import AlertsError, read_file, write_file
 from rnnbench.spelling import did_you_mean
 from rnnbench.yaml_files import Place
@@ -66,6 +67,13 @@ class Alerts:
     def reopen(self, identity: str) -> Alerts:
         """New again: the acceptance has run out, or what was mended is back."""
         return self.put(self.find(identity).with_(state="new", mended=None, returned=None))
+
+    def add(self, detection: Detection) -> Alerts:
+        """With a new alert. Its id is that of `new_id`, or the first one after it that no alert has."""
+        identity, taken = new_id(detection), {alert.id for alert in self.all}
+        ids = chain([identity], (f"{identity}-{number}" for number in count(2)))
+        free = next(name for name in ids if name not in taken)
+        return self.put(Alert(id=free, state="new", found=detection))
 
     def put(self, *changed: Alert) -> Alerts:
         """With these alerts in the place of those with the same ids, or at the end."""

@@ -16,13 +16,14 @@ from rnnbench.history.columns import NIGHT_ROWS
 from rnnbench.history.entry import RunEntry
 from rnnbench.history.events import Event, find_events
 from rnnbench.history.store import History
-from rnnbench.results import fact_direction
+from rnnbench.results import fact_direction, sql_literal
 
 GONE = "measured"
 """The fact of a trial that is measured no longer."""
-LEAST_NIGHTS = 5
+LEAST_NIGHTS_OF_CASE = 5
 """Nights of a case from which on it is known how often it runs."""
-KNOWN_GAPS = 14
+GAP_NIGHTS = 14
+"""Newest nights of a case by which it is known how often it runs."""
 LATE = 1.5
 """A case is silent after so many times its usual time between nights."""
 Key = tuple[str, str, str]
@@ -171,6 +172,7 @@ class Silences:
         return f"the machine has run other cases since, so {case} may be in its night no longer"
 
     def has_returned(self, detection: Detection) -> bool:
+        """Whether each of its cases has run again on the machine."""
         return all(
             self.nights[detection.machine, case][-1].started > detection.night
             for case in detection.members
@@ -190,17 +192,17 @@ class Silences:
 
 
 def _trials_of(history: History, run: RunEntry, case: str) -> frozenset[str]:
-    run_id = run.run_id.replace("'", "''")
-    rows = history.sql(f"SELECT \"case\", trial FROM rows WHERE run_id = '{run_id}'").rows
+    where = f'run_id = {sql_literal(run.run_id)} AND "case" = {sql_literal(case)}'
+    trials = [trial for (trial,) in history.sql(f"SELECT trial FROM rows WHERE {where}").rows]
     # The digest at the end is of the case's name, too.
-    return frozenset(trial[len(case) + 1 :].rpartition("-")[0] for of_case, trial in rows if of_case == case)
+    return frozenset(trial[len(case) + 1 :].rpartition("-")[0] for trial in trials)
 
 
 def _usual(runs: Sequence[RunEntry]) -> timedelta:
     """The usual time between two nights; none where there are too few."""
-    if len(runs) < LEAST_NIGHTS:
+    if len(runs) < LEAST_NIGHTS_OF_CASE:
         return timedelta()
-    days = [date.fromisoformat(run.started[:10]) for run in runs[-KNOWN_GAPS:]]
+    days = [date.fromisoformat(run.started[:10]) for run in runs[-GAP_NIGHTS:]]
     return timedelta(days=median((b - a).days for a, b in pairwise(days)))
 
 

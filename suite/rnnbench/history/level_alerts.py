@@ -58,6 +58,7 @@ class Levels:
 
     @classmethod
     def of(cls, machine: str, trials: Trials, last: int = LAST) -> Levels:
+        """The changes in the last runs of one machine. `trials` has all of its runs."""
         part = trials.part(-last)
         screened, published = (changes_of(machine, part, criteria) for criteria in (SCREEN, PUBLISH))
         moves = tuple(change for change in screened if change.level == "machine")

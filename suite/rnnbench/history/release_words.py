@@ -11,18 +11,17 @@ from rnnbench.results import SMALLEST, visible
 
 def release_change_lines(series: Sequence[ReleaseSeries], smallest: float = SMALLEST) -> Iterator[str]:
     """Each package's changes, one line each."""
-    packages = dict.fromkeys((each.package, each.reference, each.machine) for each in series)
-    for package, reference, machine in packages:
-        some = [
-            each for each in series if (each.package, each.reference, each.machine) == (package, reference, machine)
-        ]
+    backfills: dict[tuple[str, str, str], list[ReleaseSeries]] = {}
+    for each in series:
+        backfills.setdefault((each.package, each.reference, each.machine), []).append(each)
+    for (package, reference, machine), of_backfill in backfills.items():
         yield visible(f"Releases of {package} (each beside {reference}) [machine {machine}]")
-        changes = list(release_changes(some, smallest))
+        changes = list(release_changes(of_backfill, smallest))
         for each, step in changes:
             yield visible(f"  {change_sentence(each, step)}")
         if not changes:
             yield "  No latency has a verdict of SLOWER or FASTER from one measured release to the next."
-        for version, reason in _not_measured(some):
+        for version, reason in _not_measured(of_backfill):
             yield visible(f"  {version} was not measured: {reason}")
 
 
@@ -32,13 +31,12 @@ def change_sentence(series: ReleaseSeries, step: ReleaseStep) -> str:
     Its verdict is SLOWER or FASTER, so its interval is on one side of 1.
     """
     judged = step.judged
-    low, high = judged.interval or (judged.ratio, judged.ratio)
     rose = judged.ratio > 1
     on = f" on {series.device}" if series.device else ""
-    bounds = sorted(100 * abs(bound - 1) for bound in (low, high))
+    low, high = sorted(100 * abs(bound - 1) for bound in judged.bounds)
     return (
         f"between {step.before} and {step.after} the {MEASURES[series.path].title} of {series.trial}{on} "
-        f"{'rose' if rose else 'fell'} by {100 * abs(judged.ratio - 1):.1f} % ({bounds[0]:.1f} % to {bounds[1]:.1f} %)"
+        f"{'rose' if rose else 'fell'} by {100 * abs(judged.ratio - 1):.1f} % ({low:.1f} % to {high:.1f} %)"
     )
 
 

@@ -4,7 +4,7 @@
     builds       the newest version of each backend, and which have to be compared
     measure      `measure_night`: the run, the checks, the comparisons and the A/A comparison
     conformance  the check of a new version, and its consequences for alerts
-    slower       the SLOWER verdicts of a comparison, and the second comparison that confirms them
+    slowdowns    the SLOWER verdicts of a comparison, and the second comparison that confirms them
     verdicts     the consequences of verdicts for alerts and for the last good versions
     folders      the folders and files of a night's results
     collect      `collect_night`: history, alerts, summary and site

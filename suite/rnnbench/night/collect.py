@@ -25,8 +25,8 @@ from rnnbench.night.conformance import (
     sentence_of,
 )
 from rnnbench.night.folders import DATA, ISSUES, PAGE, SITE, NightFolders
-from rnnbench.night.state import Build, Good, Held, Night, Slower, State, read_state, write_state
-from rnnbench.night.verdicts import BackendOutcome, is_good, left_open, mend_returned, note_slower
+from rnnbench.night.state import Build, Good, Held, Night, Slowdown, State, read_state, write_state
+from rnnbench.night.verdicts import BackendOutcome, is_good, left_open, mend_returned, note_slowdown
 from rnnbench.optional import MissingExtraError
 from rnnbench.reports import (
     BackendLine,
@@ -42,7 +42,7 @@ from rnnbench.results import Record, Run, Store, StoreError, file_name, fingerpr
 from rnnbench.site import write_site
 from rnnbench.spelling import count
 
-MEANS = {
+ANSWER_MEANS = {
     "refuted": "refuted, the second comparison found no change",
     "undecided": "undecided, the next night compares again",
 }
@@ -169,8 +169,8 @@ def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome]
         updated = update(alerts, News.of(history, datetime.now(UTC).replace(tzinfo=None)))
         alerts = updated.put(*_still_open(alerts, updated, outcomes))
     for outcome in outcomes:
-        for slower in outcome.night.compared.slower if outcome.night.compared else ():
-            alerts = note_slower(alerts, slower, new_id(slower.found))
+        for slowdown in outcome.night.compared.slower if outcome.night.compared else ():
+            alerts = note_slowdown(alerts, slowdown, new_id(slowdown.found))
         alerts = mend_returned(alerts, outcome, day)
         if outcome.check is not None:
             alerts = note_failed(alerts, outcome.check, check_before(history, outcome.check))
@@ -249,10 +249,8 @@ def _summary(
     day: str,
 ) -> NightSummary:
     runs = [run for part in nights if (run := part.run)]
-    slower_verdicts = [
-        slower for outcome in outcomes if outcome.night.compared for slower in outcome.night.compared.slower
-    ]
-    measured = [slower.measured for slower in slower_verdicts if slower.answer == "confirmed"]
+    slowdowns = [one for outcome in outcomes if outcome.night.compared for one in outcome.night.compared.slower]
+    measured = [one.measured for one in slowdowns if one.answer == "confirmed"]
     confirmed = tuple(alert for alert in alerts.all if alert.state == "confirmed" and alert.ab in measured)
     # The verdicts may be missing or damaged. `problems` then says so.
     with_themselves = (comparisons.get(part.night.same[1]) for part in nights if part.night.same)
@@ -266,17 +264,17 @@ def _summary(
         closed=tuple(alert for alert in alerts.all if alert.state == "mended" and alert.mended == day),
         still_open=tuple(alert for alert in alerts.all if alert.is_certain and alert not in confirmed),
         seen=tuple(a for a in alerts.all if a.state == "new" and a.is_finding and not a.is_certain),
-        not_confirmed=tuple(_not_confirmed(one) for one in slower_verdicts if one.answer != "confirmed"),
+        not_confirmed=tuple(_not_confirmed(one) for one in slowdowns if one.answer != "confirmed"),
         failed=tuple(record for run in runs for record in run.records if _has_failed(record)),
         same=same,
         problems=tuple(dict.fromkeys(_problems(nights, outcomes))),
     )
 
 
-def _not_confirmed(slower: Slower) -> str:
-    detection = slower.found
+def _not_confirmed(slowdown: Slowdown) -> str:
+    detection = slowdown.found
     trials = count(len(detection.members), "trial")
-    return f"{detection.backend}, {detection.what} latency, {trials}: {MEANS[slower.answer]}"
+    return f"{detection.backend}, {detection.what} latency, {trials}: {ANSWER_MEANS[slowdown.answer]}"
 
 
 def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rnnbench.cases import Trial
-from rnnbench.history import Alert, Alerts, CheckEntry, Detection, FailedTrial, History, new_id
+from rnnbench.history import Alert, Alerts, CheckEntry, Detection, FailedTrial, History
 from rnnbench.night.state import BackendNight, Build
 from rnnbench.pipeline import Observer, SideError, check_trials, note_versions, open_environment
 from rnnbench.plan import ExpectedFailures, begin_run, covering_of
@@ -67,8 +67,7 @@ def note_failed(alerts: Alerts, check: CheckEntry, before: CheckEntry | None) ->
         if one.trial not in alerted:
             groups.setdefault((one.outcome, one.symptom, _before(one, before)), []).append(one)
     for failed in groups.values():
-        detection = _detection(failed, check, before)
-        alerts = alerts.put(Alert(id=new_id(detection), state="new", found=detection))
+        alerts = alerts.add(_detection(failed, check, before))
     return alerts
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from rnnbench.cases import Trial
 from rnnbench.night.builds import VersionSearch, has_changed, installed_version, is_new, newest_of
 from rnnbench.night.conformance import ConformanceCases, check_version
-from rnnbench.night.slower import SLOWER, confirmed, slower_of, versions_of
+from rnnbench.night.slowdowns import SLOWER, confirm_slowdowns, slowdowns_of, versions_of
 from rnnbench.night.state import BackendNight, Build, Compared, Night, State, read_state, write_state
 from rnnbench.pipeline import (
     MAKING_ANCHORS,
@@ -145,14 +145,17 @@ class _Measuring:
                 continue
             good = self.state.good.get(backend)
             # A run that was begun continues with the versions that it began with.
-            is_begun = self.night.run and progress.measured
+            is_begun = bool(self.night.run) and progress.measured is not None
             for build in filter(None, (progress.measured or progress.newest, None if is_begun else good)):
                 try:
                     self.sides[backend] = self._open(backend, build)
                 except SideError as error:
                     progress = progress.model_copy(update={"problem": str(error)})
                 else:
-                    progress = progress.model_copy(update={"measured": build.alone()})
+                    is_newest = build.alone() == progress.newest
+                    progress = progress.model_copy(
+                        update={"measured": build.alone(), "problem": "" if is_newest else progress.problem}
+                    )
                     break
             if progress.problem:
                 self.tell(f"{backend}: {progress.problem}")
@@ -210,7 +213,7 @@ class _Measuring:
             runs=(both.runs[0].name, both.runs[1].name),
             versions=versions_of(both),
             worse=any(name in comparison.fail_on and name != SLOWER for name in comparison.found),
-            slower=slower_of(comparison, both, read_run(self.plan.store.resolve(self.night.run))),
+            slower=slowdowns_of(comparison, both, read_run(self.plan.store.resolve(self.night.run))),
         )
         self._note_backend(backend, progress.model_copy(update={"compared": compared, "not_compared": ""}))
         try:
@@ -224,16 +227,16 @@ class _Measuring:
         progress, good = self.night.backends[backend], self.state.good.get(backend)
         if progress.compared is None or progress.compared.confirmed or good is None:
             return
-        slower = progress.compared.slower
-        if slower:
+        slowdowns = progress.compared.slower
+        if slowdowns:
             self.tell(f"{backend}: found slower; compared once more.")
             try:
                 sides = self._open(backend, good), self._side(backend)
                 seconds = CONFIRMATION * self.plan.budget.seconds
-                slower = confirmed(slower, sides, seconds, self.plan.store, self.observer)
+                slowdowns = confirm_slowdowns(slowdowns, sides, seconds, self.plan.store, self.observer)
             except SideError as error:
                 self._note(problems=(*self.night.problems, f"{backend}: not confirmed: {error}"))
-        after_confirmation = progress.compared.model_copy(update={"slower": slower, "confirmed": True})
+        after_confirmation = progress.compared.model_copy(update={"slower": slowdowns, "confirmed": True})
         self._note_backend(backend, progress.model_copy(update={"compared": after_confirmation}))
 
     def compare_with_itself(self) -> None:

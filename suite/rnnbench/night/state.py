@@ -42,7 +42,7 @@ class Build(FrozenModel):
         return Build(version=self.version, requirements=self.requirements)
 
 
-class Slower(FrozenModel):
+class Slowdown(FrozenModel):
     """A latency with a SLOWER verdict, and the answer of the second comparison."""
 
     found: Detection
@@ -61,7 +61,7 @@ class Compared(FrozenModel):
     """The versions of the backend's packages on both sides, as texts of rows."""
     worse: bool
     """Whether a trial that was ok failed, or no longer conforms or is supported."""
-    slower: tuple[Slower, ...] = ()
+    slower: tuple[Slowdown, ...] = ()
     confirmed: bool = False
     """Whether the second comparisons are done."""
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rnnbench.history import REST, Alert, Alerts, CheckEntry, ComparisonEntry, LatencyVerdict
-from rnnbench.night.state import BackendNight, Build, Slower
+from rnnbench.history import REST, Alert, Alerts, CheckEntry, ComparisonEntry, Detection, LatencyVerdict
+from rnnbench.night.state import BackendNight, Build, Slowdown
 from rnnbench.results import Record, versions_text
 
 HALF = 0.5
@@ -35,6 +35,7 @@ class BackendOutcome:
 
     @property
     def conforms(self) -> bool:
+        """Whether the night measured it, and no trial failed that was not expected to."""
         return bool(self.records) and all(
             record.outcome in ("ok", "unsupported") or record.fails_as_expected for record in self.records
         )
@@ -51,23 +52,23 @@ class BackendOutcome:
         return Counter(verdict.verdict for verdict in self.comparison.verdicts) if self.comparison else {}
 
 
-def note_slower(alerts: Alerts, slower: Slower, identity: str) -> Alerts:
+def note_slowdown(alerts: Alerts, slowdown: Slowdown, identity: str) -> Alerts:
     """With what a night found slower. What was refuted or undecided makes no new alert.
 
     One that is there already, of the same backend, measure and version before, is the same alert.
     """
-    open_alert = next((alert for alert in alerts.all if alert.is_open and _is_same(alert, slower)), None)
-    if slower.measured is None or slower.answer == "undecided":
+    open_alert = next((alert for alert in alerts.all if alert.is_open and _is_same(alert, slowdown)), None)
+    if slowdown.measured is None or slowdown.answer == "undecided":
         return alerts
     if open_alert is not None and open_alert.state == "new":
-        transition = alerts.confirm if slower.answer == "confirmed" else alerts.refute
-        return transition(open_alert.id, slower.measured)
-    if open_alert is not None or slower.answer == "refuted":
+        transition = alerts.confirm if slowdown.answer == "confirmed" else alerts.refute
+        return transition(open_alert.id, slowdown.measured)
+    if open_alert is not None or slowdown.answer == "refuted":
         return alerts
     ids = {alert.id for alert in alerts.all}
     if identity in ids:  # This night is collected a second time.
         return alerts
-    return alerts.put(Alert(id=identity, state="new", found=slower.found)).confirm(identity, slower.measured)
+    return alerts.put(Alert(id=identity, state="new", found=slowdown.found)).confirm(identity, slowdown.measured)
 
 
 def mend_returned(alerts: Alerts, outcome: BackendOutcome, day: str) -> Alerts:
@@ -78,8 +79,8 @@ def mend_returned(alerts: Alerts, outcome: BackendOutcome, day: str) -> Alerts:
     return alerts
 
 
-def _is_same(alert: Alert, slower: Slower) -> bool:
-    old, new = alert.found, slower.found
+def _is_same(alert: Alert, slowdown: Slowdown) -> bool:
+    old, new = alert.found, slowdown.found
     return (old.backend, old.what, old.versions[0]) == (new.backend, new.what, new.versions[0])
 
 
@@ -117,23 +118,25 @@ def _returned(alert: Alert, outcome: BackendOutcome) -> str:
     if outcome.versions == before:
         return f"{before} is the newest again"
     of_alert = _compared_again(alert, outcome)
-    back = [verdict for verdict in of_alert if _is_back(verdict, alert.found.ratio or 1.0)]
+    back = [verdict for verdict in of_alert if _is_back(verdict, alert.found)]
     if any(verdict.verdict == "SLOWER" for verdict in of_alert) or 2 * len(back) <= len(of_alert):
         return ""
     middle = sorted(back, key=lambda verdict: verdict.ratio)[(len(back) - 1) // 2]
     return f"{outcome.versions} beside {before}: ratio {middle.ratio:.3f} ({middle.low:.3f} to {middle.high:.3f})"
 
 
-def _is_back(now: LatencyVerdict, ratio: float) -> bool:
-    """Whether a trial is as fast as before a change of this ratio: it is not SLOWER, and little of the change is left.
+def _is_back(now: LatencyVerdict, found: Detection) -> bool:
+    """Whether a trial is as fast as before a change: it is not SLOWER, and little of the change is left.
 
     A busy machine may be UNDECIDED about 3 %, and still show that a change of 50 % has gone. It has gone if less than
     REST of it is left, and the interval excludes HALF of it.
     """
     if now.low is None or now.high is None:
         return False
-    left, most = math.log(now.ratio) / math.log(ratio), math.log(now.high) / math.log(ratio)
-    return now.verdict in ("SAME", "FASTER") or (now.verdict == "UNDECIDED" and left < REST and most < HALF)
+    size = math.log(found.ratio or 1.0)  # A person may have edited the ratio.
+    if now.verdict == "UNDECIDED" and size:
+        return math.log(now.ratio) / size < REST and math.log(now.high) / size < HALF
+    return now.verdict in ("SAME", "FASTER")
 
 
 def is_good(outcome: BackendOutcome, good: Build | None, *, is_released: bool, is_held: bool) -> bool:

@@ -187,7 +187,7 @@ def slow_calls(judged: Sequence[JudgedTrial]) -> Iterator[str]:
         ]
         if found:
             trial, path, mean = max(found, key=lambda one: abs(math.log(one[2].ratio)))
-            low, high = mean.interval or (mean.ratio, mean.ratio)
+            low, high = mean.bounds
             yield (
                 f"some calls of {name} are slow in {count(len(found), 'latency', 'latencies')}, which verdicts on "
                 f"medians do not count: in {trial}, {path}, the mean of B is {mean.ratio:.3f} times that of A "

@@ -120,7 +120,6 @@ class CheckPool:
     def __init__(self, plan: RunPlan, context: Context, observer: Observer) -> None:
         self.failed: dict[tuple[Target, str], Checked] = {}
         """For each target and check, the first trial whose first failed check it was, without expected failures."""
-        self.workers_started = 0
         self._plan = plan
         self._lock = Lock()
         self._context = Context(context.folders, context.wall_time, self._on_stage)
@@ -184,7 +183,6 @@ class CheckPool:
         process = start_trial_worker(examined, context.folders, log_name(examined.trial), cores)
         worker = ForkingWorker(process)
         self._open.add(worker)
-        self.workers_started += 1
         return worker
 
     def _close(self, worker: _Worker) -> None:

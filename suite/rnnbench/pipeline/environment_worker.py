@@ -49,10 +49,12 @@ def source_digest() -> str:
 
 
 def describe(command: Describe) -> EnvironmentFacts:
+    """The content of the running environment, and its adapters' answers on the command's trials."""
     examined = tuple(examine_all(command.trials))
     close_adapters()
-    # If both layers of an environment have a package, the first one is imported.
-    packages = {item.name.lower(): item for item in reversed(list(distributions()))}
+    # If both layers of an environment have a package, the first one is imported. A pip that was interrupted may leave
+    # a folder without metadata, which has no name.
+    packages = {item.name.lower(): item for item in reversed(list(distributions())) if item.name}
     return EnvironmentFacts(
         source=source_digest(),
         python=platform.python_version(),

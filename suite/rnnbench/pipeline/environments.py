@@ -42,7 +42,7 @@ class Side:
     def changed(self) -> frozenset[str]:
         """The distributions that are not the ones of before: somebody installed others meanwhile. Names are lower-case.
 
-        None where the environment can no longer say it: its workers fail then.
+        Empty if the environment can no longer say it: its workers fail then.
         """
         try:
             now = _describe(self.text, self.interpreter, ())

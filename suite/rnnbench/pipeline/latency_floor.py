@@ -31,6 +31,7 @@ def latency_floor(
 ) -> LatencyFloor:
     """The floor of a call in seconds, and the ratio of the processes' `medians` to it.
 
+    - `cost`: the bytes and operations of a call.
     - `hoisted`: how many steps share one reading of the input weights; None if unknown.
     - `roofs`: for each process, the measurements of the device during it, so that a drift of the device is in both.
     - `unmeasured`: why there are no `roofs`. The cost is recorded all the same.

@@ -73,7 +73,7 @@ class Journal:
         append_record(self._plan.folder, record)
         if same_as is None and sampled.is_measured:
             for path, samples in sampled.paths.items():
-                save_samples(self._plan.folder, trial.digest, path, sample_rows(samples.processes))
+                save_samples(self._plan.folder, trial.id, path, sample_rows(samples.processes))
         self._observer.finished(record, self._side)
         return record
 

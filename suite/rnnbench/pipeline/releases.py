@@ -115,8 +115,9 @@ def between(releases: Iterable[Release], good: Release, bad: Release) -> tuple[R
 
 
 def newest_of_minors(releases: Sequence[Release]) -> tuple[Release, ...]:
-    """The newest release of each minor version."""
-    newest = {Version(release.version).release[:2]: release for release in releases}
+    """The newest release of each minor version. `releases` are the oldest first."""
+    versions = ((Version(release.version), release) for release in releases)
+    newest = {(version.epoch, version.major, version.minor): release for version, release in versions}
     return tuple(newest.values())
 
 

@@ -154,8 +154,9 @@ def _versions(requirements: Sequence[str], python: str) -> tuple[str, ...]:
     """The packages that this interpreter has. They may be older than the newest ones, because pip takes what fits."""
     here = python == sys.executable
     folders = sys.path if here else [str(site_packages(Path(python).parents[1]))]
-    first = reversed(list(distributions(path=folders)))  # A package may be in several folders: the first is imported.
-    versions = {canonicalize_name(package.name): package.version for package in first}
+    # A package may be in several folders, of which the first is imported. What pip left without metadata has no name.
+    packages = reversed([package for package in distributions(path=folders) if package.name])
+    versions = {canonicalize_name(package.name): package.version for package in packages}
     return tuple(
         f"{name}=={versions[canonicalize_name(name)]}"
         for name in _names(requirements)

@@ -133,17 +133,22 @@ class Adapter:
         return [reply if isinstance(reply, Failed) else check_support(self.name, reply) for reply in replies]
 
     def _ask(self, what: str, question: Callable[[AdapterProcess], T]) -> T:
+        """The answer of the process, which first starts and imports the adapter if it has not. Raises AdapterError.
+
+        `what` names the question in the error.
+        """
+        step = "the import of its module"
         try:
             if self._process is None:
                 self._process, self._is_loaded = AdapterProcess(self.name), False
             if not self._is_loaded:
-                what, asked_for = "the import of its module", what
                 self._process.load()
-                what, self._is_loaded = asked_for, True
+                self._is_loaded = True
+            step = what
             return question(self._process)
         except WorkerError as error:
             self.close()
-            raise self._failed(error, what) from error
+            raise self._failed(error, step) from error
 
     def _failed(self, failed: Failed | WorkerError, what: str) -> AdapterError:
         has_answered = failed.outcome == "run-failed"

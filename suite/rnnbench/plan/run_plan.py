@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rnnbench import __version__
-from rnnbench.backends import BackendError
-from rnnbench.cases import ExpectedFailure, Trial
+from rnnbench.backends import BackendError, names
+from rnnbench.cases import Case, ExpectedFailure, Trial, expected_failures_for
+from rnnbench.conformance import CHECKS_BY_NAME
 from rnnbench.measure import MachineConditions, describe_machine
 from rnnbench.outside_text import safe_text
 from rnnbench.plan.adapters import close_adapters, probe_or_stand_in
@@ -68,6 +69,18 @@ class RunPlan:
 
     def expected_of(self, trial: Trial) -> Sequence[ExpectedFailure]:
         return self.expected_failures.get(trial.case, ())
+
+
+def expected_failures(
+    cases: Iterable[Case], trials: Iterable[Trial], file: Path | None = None
+) -> dict[str, tuple[ExpectedFailure, ...]]:
+    """The expected failures of the trials' backends, by case. They come from `file`, or from each case's own file.
+
+    Raises CaseError.
+    """
+    backends = sorted({trial.target.backend for trial in trials})
+    probes = {backend: probe_or_stand_in(backend) for backend in backends}
+    return expected_failures_for(cases, probes, CHECKS_BY_NAME, file, names=names())
 
 
 def begin_run(

@@ -257,7 +257,7 @@ def _foreign_samples(shard: Run) -> Iterator[tuple[Path, str]]:
     """The files of samples that are not those of their record, as of two trials in each other's place, and why."""
     for record in shard.records:
         for path, latency in record.timing.latency.items():
-            file = samples_file(shard.path, record.trial[-8:], path)
+            file = samples_file(shard.path, record.trial, path)
             if not _is_plain(file):
                 continue
             try:

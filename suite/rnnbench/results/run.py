@@ -98,7 +98,7 @@ class Run:
         rows, latency = read_samples(folder, trial, path), record and record.latency(path)
         if latency and (unlike := other_samples(rows, latency)):
             raise StoreError(
-                f"{samples_file(folder, trial[-8:], path)}: does not have the samples of this record: {unlike}; "
+                f"{samples_file(folder, trial, path)}: does not have the samples of this record: {unlike}; "
                 f"restore the file, or run the trial again"
             )
         return rows

@@ -20,6 +20,8 @@ from rnnbench.results.text import file_name
 from rnnbench.results.timing import Latency
 
 FOLDER = "samples"
+DIGITS = 8
+"""Hex digits at the end of a trial's id, which the name of its files begins with."""
 SAMPLE_COLUMNS = ("process", "block", "end", "seconds", "disturbed")
 """Columns of a file: numbers of process and block; the sample's end in seconds since the epoch; seconds per call; and 1
 where the block was disturbed, 0 elsewhere."""
@@ -29,12 +31,12 @@ _DIGEST = b"sha256:"
 """What the digest of a file begins with."""
 
 
-def samples_file(run: Path, digest: str, path: str) -> Path:
-    """The file of a trial's samples in a run's folder. `digest` is the trial's 8 hex digits, `path` a path's name."""
-    return run / FOLDER / f"{file_name(digest)}.{file_name(path)}.npy"
+def samples_file(run: Path, trial: str, path: str) -> Path:
+    """The file of a trial's samples on a latency path, in a run's folder. `trial` is its id, or its 8 hex digits."""
+    return run / FOLDER / f"{file_name(trial[-DIGITS:])}.{file_name(path)}.npy"
 
 
-def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64]) -> int:
+def save_samples(run: Path, trial: str, path: str, rows: npt.NDArray[np.float64]) -> int:
     """Write `rows` [samples, SAMPLE_COLUMNS], in the order of time; more than SAMPLES_CAP are thinned evenly.
 
     Returns the number of rows that are kept. Raises StoreError where the file cannot be written.
@@ -43,7 +45,7 @@ def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64
         raise ValueError(f"rows of samples have the columns {', '.join(SAMPLE_COLUMNS)}, not the shape {rows.shape}")
     if len(rows) > SAMPLES_CAP:
         rows = rows[np.linspace(0, len(rows) - 1, SAMPLES_CAP).astype(int)]
-    file = samples_file(run, digest, path)
+    file = samples_file(run, trial, path)
     content = io.BytesIO()  # Of a full disk, NumPy says only that it has written less.
     np.save(content, rows)
     try:
@@ -55,7 +57,7 @@ def save_samples(run: Path, digest: str, path: str, rows: npt.NDArray[np.float64
 
 def read_samples(run: Path, trial: str, path: str) -> npt.NDArray[np.float64]:
     """A trial's samples, by its id or its 8 hex digits, as rows of SAMPLE_COLUMNS. Raises StoreError."""
-    file = samples_file(run, trial[-8:], path)
+    file = samples_file(run, trial, path)
     try:
         with any_damage_is_told():  # A header may ask for any size.
             rows = _intact_rows(read_plain(file))

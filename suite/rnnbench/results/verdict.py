@@ -55,6 +55,11 @@ class Judgement:
     observations: int
     """Pairs of processes that it rests on; or, where they are not paired, processes of the side that has fewer."""
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends of its interval; the ratio twice where there is none."""
+        return self.interval or (self.ratio, self.ratio)
+
 
 def judge_pairs(
     ratios: Sequence[float], smallest: float = SMALLEST, scatters: Sequence[float] | None = None

@@ -165,15 +165,7 @@ def releases_file(page: str) -> str:
 def _chart(series: ReleaseSeries) -> ReleaseChart:
     steps = {step.after: step.judged for step in series.steps(SMALLEST)}
     judged = {point.version: point.judged for point in series.points}
-    ends = [
-        1.0,
-        *(
-            end
-            for judgement in judged.values()
-            if judgement
-            for end in (judgement.interval or (judgement.ratio, judgement.ratio))
-        ),
-    ]
+    ends = [1.0, *(end for judgement in judged.values() if judgement for end in judgement.bounds)]
     low, high = min(ends), max(max(ends), min(ends) * 1.01)
 
     def place(ratio: float) -> float:
@@ -183,8 +175,10 @@ def _chart(series: ReleaseSeries) -> ReleaseChart:
     for point in series.points:
         judgement, step = judged[point.version], steps.get(point.version)
         verdict, kind = SIGNS.get(step.verdict, (step.verdict, "")) if step else ("", "")
-        low_end, high_end = (judgement.interval or (judgement.ratio, judgement.ratio)) if judgement else (1.0, 1.0)
-        places = (place(low_end), place(judgement.ratio), place(high_end)) if judgement else None
+        places = None
+        if judgement:
+            low_end, high_end = judgement.bounds
+            places = place(low_end), place(judgement.ratio), place(high_end)
         missing = "" if judgement else ": ".join(filter(None, (point.outcome, point.reason)))
         rows.append(ReleaseRow(point.version, point.released, judgement, missing, verdict, kind, step, places))
     return ReleaseChart(series, tuple(rows), low, high, place(1.0))
