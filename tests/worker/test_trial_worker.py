@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 import rnnbench_fake
@@ -12,7 +13,7 @@ from moved_work import worker_with
 
 from rnnbench.cases import Measure
 from rnnbench.conformance import ReferenceTrajectories
-from rnnbench.measure import threads
+from rnnbench.measure import memory, threads
 from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS, BlockPlan
 from rnnbench.plan import examine
@@ -21,12 +22,14 @@ from rnnbench.worker.commands import (
     Build,
     ComputeReference,
     Load,
+    OpenStreams,
     Prepare,
     RunChecks,
     SamplePath,
     SampleStateCopy,
     Verify,
 )
+from rnnbench.worker.open_streams import OpenStreams as OpenedSessions
 from rnnbench.worker.process_family import bind_threads
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -88,6 +91,23 @@ def test_what_follows_sampling_has_the_growth_of_the_paths_that_watch_memory_and
     assert verified.state.threads >= 1
     assert len(verified.state.affinity) == 1
     assert verified.metrics.keys() == {name for name, metric in METRICS.items() if metric.when == "sampled"}
+
+
+def test_the_memory_of_streams_is_no_growth_of_the_calls_before_them(tmp_path, monkeypatch):
+    process = SimpleNamespace(resident=1 << 30)
+    monkeypatch.setattr(memory, "resident", lambda: process.resident)
+
+    def open_streams(streams, count, room):
+        process.resident += 64 << 20
+        return count
+
+    monkeypatch.setattr(OpenedSessions, "open", open_streams)
+    trial = make_trial()
+    sampler = worker_with(trial, HonestSession, tmp_path).sampler
+    sampler.prepare(Prepare(trial))
+    block = sampler.sample_path(SamplePath(trial, "bound", BlockPlan(0.001)))
+    sampler.open_streams(OpenStreams(trial, 1, 0))
+    assert sampler.verify(Verify(trial)).growth["bound"] == ((block.calls, 0),)
 
 
 def test_busy_threads_are_those_that_work_in_bound_calls(tmp_path, monkeypatch):

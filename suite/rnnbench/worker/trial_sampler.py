@@ -131,6 +131,7 @@ class TrialSampler:
 
     def open_streams(self, command: commands.OpenStreams) -> commands.OpenedStreams:
         trial = command.trial
+        self._growth.begin()
         if trial.id not in self._streams:
             self._streams[trial.id] = OpenStreams(self._held.program(trial), self._held.reference(trial))
         return commands.OpenedStreams(self._streams[trial.id].open(command.streams, command.room))
