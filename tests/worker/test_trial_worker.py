@@ -11,6 +11,7 @@ from harness_trials import make_trial
 from honest_adapter import HonestBound, HonestSession
 from moved_work import worker_with
 
+from rnnbench.backends import sources_digest
 from rnnbench.cases import Measure
 from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.measure import memory, threads
@@ -27,10 +28,13 @@ from rnnbench.worker.commands import (
     RunChecks,
     SamplePath,
     SampleStateCopy,
+    Start,
     Verify,
 )
 from rnnbench.worker.open_streams import OpenStreams as OpenedSessions
 from rnnbench.worker.process_family import bind_threads
+from rnnbench.worker.trial_programs import folder_of
+from rnnbench.worker.trial_worker import TrialWorker
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 LIMIT_S = 60.0
@@ -155,6 +159,14 @@ def test_building_loading_and_checking_give_their_figures(tmp_path):
     assert {"values", "chunks", "bound"} <= set(checked.results)
     assert checked.reference_s > 0
     worker.close()
+
+
+def test_a_worker_of_another_interpreter_reads_the_sources_that_its_programs_depend_on(tmp_path):
+    folders = [
+        TrialWorker(Start("fake", tmp_path / "cache", tmp_path / "references", (0,), sources))._programs._cache.name
+        for sources in ("", "0" * 64)
+    ]
+    assert folders == [folder_of("fake", sources) for sources in (sources_digest("fake"), "0" * 64)]
 
 
 def test_a_reference_of_nan_ends_the_trial_before_its_checks(tmp_path, monkeypatch):
