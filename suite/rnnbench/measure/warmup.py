@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block, measure_clock
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.clocks import measure_clock
 from rnnbench.measure.ranks import normal_rank_p
 
 WARMUP_SHARE = 0.25
