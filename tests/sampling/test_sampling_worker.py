@@ -173,6 +173,17 @@ def test_trials_after_one_that_loses_the_process_in_its_events_have_no_device_ti
     assert (loses.failure, missing._missed_device_time) == (None, True)
 
 
+def test_a_worker_keeps_its_process_as_long_as_it_has_a_trial(tmp_path):
+    kept, other = (TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (2, 4))
+    worker = SamplingWorker([kept, other], context_in(tmp_path), "sample.log")
+    closed = []
+    worker._process = SimpleNamespace(close=lambda: closed.append(True))
+    worker.keep([kept])
+    assert (worker.trials, closed) == ([kept], [])
+    worker.keep([])
+    assert (worker.trials, closed) == ([], [True])
+
+
 def test_an_abandoned_worker_starts_no_process_and_fails_no_trial(tmp_path):
     """Another thread may abandon it between any two of its steps."""
     sampling = TrialSampling(examine(make_trial()))

@@ -31,8 +31,8 @@ from rnnbench.worker.commands import (
     Start,
     Verify,
 )
-from rnnbench.worker.open_streams import OpenStreams as OpenedSessions
 from rnnbench.worker.process_family import bind_threads
+from rnnbench.worker.program_streams import ProgramStreams
 from rnnbench.worker.trial_programs import folder_of
 from rnnbench.worker.trial_worker import TrialWorker
 
@@ -105,7 +105,7 @@ def test_the_memory_of_streams_is_no_growth_of_the_calls_before_them(tmp_path, m
         process.resident += 64 << 20
         return count
 
-    monkeypatch.setattr(OpenedSessions, "open", open_streams)
+    monkeypatch.setattr(ProgramStreams, "open", open_streams)
     trial = make_trial()
     sampler = worker_with(trial, HonestSession, tmp_path).sampler
     sampler.prepare(Prepare(trial))

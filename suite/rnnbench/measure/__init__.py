@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     )
     from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
     from rnnbench.measure.process_cpu import cpu_seconds_beyond, family_cpu_seconds, family_tasks
-    from rnnbench.measure.ranks import exact_rank_p
+    from rnnbench.measure.rank_test import exact_rank_p
     from rnnbench.measure.roof import Roof, RoofProbe, speed_of
     from rnnbench.measure.scenarios import SCENARIOS, SERVER, STREAMS, Scenario
     from rnnbench.measure.serving import REQUESTS, Served, arrival_times, frame_times, longest_serving, serve

@@ -29,9 +29,9 @@ from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.worker import commands
 from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.held_trials import HeldTrials, worker_state
-from rnnbench.worker.open_streams import OpenStreams
 from rnnbench.worker.prepared_program import PreparedProgram
 from rnnbench.worker.process_state import WatchedWork
+from rnnbench.worker.program_streams import ProgramStreams
 from rnnbench.worker.protocol import Command
 from rnnbench.worker.trial_programs import PREPARING
 
@@ -43,7 +43,7 @@ class TrialSampler:
         self._findings = findings
         self._held = held
         self._prepared: dict[str, PreparedProgram] = {}
-        self._streams: dict[str, OpenStreams] = {}
+        self._streams: dict[str, ProgramStreams] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
         self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
         self._growth = GrowthLog()
@@ -133,7 +133,7 @@ class TrialSampler:
         trial = command.trial
         self._growth.begin()
         if trial.id not in self._streams:
-            self._streams[trial.id] = OpenStreams(self._held.program(trial), self._held.reference(trial))
+            self._streams[trial.id] = ProgramStreams(self._held.program(trial), self._held.reference(trial))
         return commands.OpenedStreams(self._streams[trial.id].open(command.streams, command.room))
 
     def serve_frames(self, command: commands.ServeFrames) -> commands.SentServed:
