@@ -43,8 +43,8 @@ def run_helper(
     """Run a program with `text` as its input. Returns its status and what it printed.
 
     A signal interrupts only the main thread. A call in another thread ends soon after the main thread has set `stop`.
-    Raises OSError if the program cannot be started, subprocess.TimeoutExpired after `limit_s` seconds, and
-    HelperStoppedError.
+    Raises OSError if the program cannot be started or `text` cannot be written, subprocess.TimeoutExpired after
+    `limit_s` seconds, and HelperStoppedError.
     """
     keep_ended_children()
     mark = new_mark()
