@@ -21,6 +21,7 @@ from rnnbench.plan import examine
 from rnnbench.worker import RunFolders, WorkerError, start_trial_worker, trial_worker
 from rnnbench.worker.commands import (
     Build,
+    CloseStreams,
     ComputeReference,
     Load,
     OpenStreams,
@@ -28,12 +29,15 @@ from rnnbench.worker.commands import (
     RunChecks,
     SamplePath,
     SampleStateCopy,
+    ServeFrames,
+    ServeRequests,
     Start,
     Verify,
 )
 from rnnbench.worker.process_family import bind_threads
 from rnnbench.worker.program_streams import ProgramStreams
 from rnnbench.worker.trial_programs import folder_of
+from rnnbench.worker.trial_sampler import LOST_STREAMS
 from rnnbench.worker.trial_worker import TrialWorker
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -112,6 +116,15 @@ def test_the_memory_of_streams_is_no_growth_of_the_calls_before_them(tmp_path, m
     block = sampler.sample_path(SamplePath(trial, "bound", BlockPlan(0.001)))
     sampler.open_streams(OpenStreams(trial, 1, 0))
     assert sampler.verify(Verify(trial)).growth["bound"] == ((block.calls, 0),)
+
+
+def test_streams_that_ended_with_an_earlier_process_are_told_as_such(tmp_path):
+    """That process was killed while it was stopped. This one has none of its streams."""
+    trial = make_trial()
+    sampler = worker_with(trial, HonestSession, tmp_path).sampler
+    frames, requests = ServeFrames(trial, 1, 1, 0.01), ServeRequests(trial, 100.0, 1, 0, 1.0)
+    assert sampler.serve_frames(frames) == sampler.serve_requests(requests) == LOST_STREAMS
+    assert sampler.close_streams(CloseStreams(trial)) == LOST_STREAMS
 
 
 def test_busy_threads_are_those_that_work_in_bound_calls(tmp_path, monkeypatch):
