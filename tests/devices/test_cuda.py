@@ -56,6 +56,11 @@ def test_a_roof_has_what_the_programs_did_in_their_time(api: FakeCuda) -> None:
     assert {threads for name, threads, _ in api.launched if name != "do_nothing"} == {THREADS}
 
 
+@pytest.mark.usefixtures("api")
+def test_a_roof_without_a_working_set_has_no_bandwidth() -> None:
+    assert CUDA.measure_roof([], "float32", 1).measure().bandwidth == {}
+
+
 def test_each_thread_goes_round_the_working_set(api: FakeCuda) -> None:
     """The arguments are those of the working set, whose last one is the number of turns. No two threads read the same
     vector in one turn."""

@@ -44,7 +44,7 @@ class Answers(SimpleNamespace):
 
 def recorded(count: int = 2, broken: str | NVMLError = "", answers: Answers | None = None) -> SimpleNamespace:
     """What NVML 580.159.04 answers on a machine with H100s; `broken` is the error of a driver that is not there."""
-    now = answers or Answers()
+    now = answers or Answers(shut=[])
 
     def whole(answer):
         """What NVML answers of a whole GPU, and of no instance of one."""
@@ -91,7 +91,7 @@ def recorded(count: int = 2, broken: str | NVMLError = "", answers: Answers | No
     return SimpleNamespace(
         NVMLError=NVMLError,
         nvmlInit=begin,
-        nvmlShutdown=lambda: None,
+        nvmlShutdown=lambda: now.shut.append(True),
         nvmlSystemGetDriverVersion=lambda: "580.159.04",
         nvmlDeviceGetCount=lambda: count,
         nvmlDeviceGetHandleByIndex=by_index,
@@ -120,18 +120,18 @@ def recorded(count: int = 2, broken: str | NVMLError = "", answers: Answers | No
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    now = Answers()
+    now = Answers(shut=[])
     monkeypatch.setitem(sys.modules, "pynvml", recorded(answers=now))
     nvml.opened.cache_clear()
     yield now
     nvml.opened.cache_clear()
 
 
-@pytest.mark.usefixtures("answers")
-def test_the_first_gpu_is_described() -> None:
+def test_the_first_gpu_is_described(answers: Answers) -> None:
     assert first_gpu() == Device(
         name="NVIDIA H100 80GB HBM3 (0)", driver="NVIDIA 580.159.04", capability="sm_90", memory=81559 * 2**20
     )
+    assert answers.shut == [True], "the library is closed again"
 
 
 @pytest.mark.usefixtures("answers")

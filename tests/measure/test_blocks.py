@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -12,13 +11,10 @@ import pytest
 from rnnbench.measure import DeviceConditions, Disturbance
 from rnnbench.measure import blocks as module
 from rnnbench.measure.blocks import (
-    NEAR_CLOCK,
     SETTLED_WINDOWS,
     WARM_LIMIT_S,
     WARM_SHARE,
     Block,
-    Clock,
-    measure_clock,
     overall_median,
     process_medians,
     sample_block,
@@ -104,26 +100,6 @@ def test_the_collector_is_off_during_a_block_and_on_again_after_one_that_raises(
     assert gc.isenabled()
 
 
-def test_the_clock_measures_its_own_resolution_and_cost(monkeypatch):
-    monkeypatch.setattr(Time, "perf_counter_ns", lambda self: self.sleep(40e-9) or self.now // 30 * 30)
-    monkeypatch.setattr(module, "time", Time())
-    clock = measure_clock.__wrapped__()
-    assert (clock.resolution, clock.cost) == (pytest.approx(30e-9), pytest.approx(30e-9))
-
-
-def test_this_machine_s_clock_resolves_a_millisecond():
-    clock = measure_clock()
-    assert 0 < clock.resolution < 1e-3
-    assert 0 <= clock.cost < 1e-3
-
-
-def test_a_call_is_timed_alone_unless_it_comes_near_the_clock():
-    clock = Clock(resolution=1e-9, cost=1e-7)
-    assert clock.calls_per_sample(NEAR_CLOCK * 1e-7) == 1
-    assert clock.calls_per_sample(1e-6) == 5
-    assert Clock(resolution=1e-6, cost=1e-7).calls_per_sample(1e-6) == NEAR_CLOCK
-
-
 def test_calls_timed_at_once_are_all_made_and_share_their_time(clock):
     events = []
     block = sample_block(lambda: events.append("call"), lambda: clock.sleep(0.001), 0.02, calls_per_sample=4)
@@ -205,18 +181,6 @@ def test_waiting_for_the_device_is_part_of_a_cold_and_of_a_paced_call(clock):
     assert (paced.seconds, paced.missed) == (pytest.approx(0.003), 0)
 
 
-@pytest.mark.parametrize("step", [1_000, 4_000_000])
-def test_a_clock_that_moves_in_coarse_steps_is_known_by_them(clock, monkeypatch, step):
-    readings = itertools.count(step // 3, 50)
-    monkeypatch.setattr(clock, "perf_counter_ns", lambda: next(readings) // step * step)
-    assert measure_clock.__wrapped__().resolution == pytest.approx(step * 1e-9)
-
-
-def test_a_clock_that_stands_still_ends_no_command(clock, monkeypatch):
-    monkeypatch.setattr(module, "COARSE_READINGS", 100)
-    assert measure_clock.__wrapped__().resolution == 1.0
-
-
 def test_a_long_block_is_warmed_no_longer_than_a_short_one(clock):
     block = sample_block(lambda: clock.sleep(0.002), lambda: None, 0.4)
     assert block.warm_calls == 3, "5 ms of calls that get no faster"
@@ -244,13 +208,6 @@ def test_a_block_is_disturbed_by_what_was_taken_of_all_of_it_or_by_its_device():
     assert replace(block, elapsed=0.1).disturbed
     assert replace(block, device=moved).disturbed
     assert not replace(block, disturbance=None).disturbed
-
-
-def test_the_cost_of_the_clock_is_what_a_reading_usually_takes(clock, monkeypatch):
-    steps = iter([40] * 9_000 + [4_000] * 2_000)
-    monkeypatch.setattr(clock, "perf_counter_ns", lambda: clock.sleep(next(steps) * 1e-9) or clock.now)
-    measured = measure_clock.__wrapped__()
-    assert (measured.resolution, measured.cost) == (pytest.approx(40e-9), pytest.approx(40e-9))
 
 
 def test_paced_calls_end_with_their_time(clock):

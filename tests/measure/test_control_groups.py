@@ -79,8 +79,10 @@ def test_a_system_without_groups_has_no_limits(tmp_path):
         ("3:cpu,cpuacct:/a", {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, []),
         ("3:cpuset:/a", {"cpu/a/cpu.cfs_quota_us": "250000", "cpu/a/cpu.cfs_period_us": "100000"}, []),
         ("0::/a", {"a/cpu.max": "100000"}, []),
+        ("0::/a", {"a/cpu.max": "0 100000"}, []),
+        ("0::/a", {"a/cpu.max": "100000 0"}, []),
     ],
-    ids=["v2", "above", "root", "v1", "v1-without", "another-controller", "damaged"],
+    ids=["v2", "above", "root", "v1", "v1-without", "another-controller", "damaged", "no-time", "no-period"],
 )
 def test_a_group_allows_the_time_of_some_cores(tmp_path, line, files, quotas):
     (tmp_path / "own").write_text(f"9:name=systemd:/\n{line}\n")

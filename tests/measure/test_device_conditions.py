@@ -17,6 +17,7 @@ QUIET = DeviceConditions(clock=2e9)
         (QUIET, DeviceConditions(clock=2e9 * (1 - 2 * CLOCK_MOVED)), True),
         (QUIET, DeviceConditions(clock=2e9 * (1 + 2 * CLOCK_MOVED)), True),
         (QUIET, DeviceConditions(clock=2e9 * (1 + CLOCK_MOVED / 2)), False),
+        (QUIET, DeviceConditions(clock=2e9 * (1 + CLOCK_MOVED)), False),
         (QUIET, DeviceConditions(clock=None), False),
         (DeviceConditions(clock=None), QUIET, False),
         (DeviceConditions(clock=2e9, throttled=("heat",)), QUIET, True),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block, Clock
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.clocks import Clock
 from rnnbench.measure.warmup import WINDOWS, WarmUp, is_stationary
 
 TOLERANCE = 0.01

@@ -18,7 +18,7 @@ from quick_tests import for_proof
 
 from rnnbench.cases import Target
 from rnnbench.measure import PATHS, Block, WarmUp
-from rnnbench.measure.blocks import Clock
+from rnnbench.measure.clocks import Clock
 from rnnbench.pipeline import record_of
 from rnnbench.plan import examine
 from rnnbench.results import Judgement

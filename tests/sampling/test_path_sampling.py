@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rnnbench.cases import Measure
-from rnnbench.measure.blocks import Block, Clock, process_medians
+from rnnbench.measure.blocks import Block, process_medians
+from rnnbench.measure.clocks import Clock
 from rnnbench.measure.interval import half_width, interval_of
 from rnnbench.measure.paths import PATHS
 from rnnbench.measure.warmup import WarmUp

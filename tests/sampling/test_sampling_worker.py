@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from harness_trials import check_trial, context_in, make_trial, run_trials
+from harness_trials import context_in, make_trial, run_trials
 from rnnbench_fake import FAULTY_CHUNK, HELD
 
 from rnnbench.cases import Limits
@@ -173,15 +173,25 @@ def test_trials_after_one_that_loses_the_process_in_its_events_have_no_device_ti
     assert (loses.failure, missing._missed_device_time) == (None, True)
 
 
-@pytest.mark.proof
+def test_a_worker_keeps_its_process_as_long_as_it_has_a_trial(tmp_path):
+    kept, other = (TrialSampling(examine(make_trial(chunk=chunk))) for chunk in (2, 4))
+    worker = SamplingWorker([kept, other], context_in(tmp_path), "sample.log")
+    closed = []
+    worker._process = SimpleNamespace(close=lambda: closed.append(True))
+    worker.keep([kept])
+    assert (worker.trials, closed) == ([kept], [])
+    worker.keep([])
+    assert (worker.trials, closed) == ([], [True])
+
+
 def test_an_abandoned_worker_starts_no_process_and_fails_no_trial(tmp_path):
     """Another thread may abandon it between any two of its steps."""
-    context = context_in(tmp_path)
-    sampling = TrialSampling(check_trial(make_trial(), context).examined)
-    worker = SamplingWorker([sampling], context, "sample.log")
+    sampling = TrialSampling(examine(make_trial()))
+    worker = SamplingWorker([sampling], context_in(tmp_path), "sample.log")
     worker.abandon()
     worker.start()
+    worker.import_framework()
     worker.prepare()
     assert worker.sample(sampling, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
-    assert not worker.import_framework()
+    assert worker._process is None
     assert sampling.failure is None

@@ -106,15 +106,23 @@ def test_each_process_has_arrivals_of_its_own_and_all_programs_the_same():
 def test_streams_are_closed_once_and_a_process_that_fails_keeps_nothing(settings):
     """Closing them is the check of what their calls led to."""
 
-    class Failing(FakeWorker):
+    class OpensNone(FakeWorker):
         def open_streams(self, sampling, streams, scenario):
             return 0
 
+    class ServesNothing(FakeWorker):
+        def serve_frames(self, *_):
+            return None
+
+        def serve_requests(self, *_):
+            return None
+
     measure = Measure(processes=1, settings=settings)
     sampling = TrialSampling(examine(make_trial(measure=measure, chunk=1)))
-    failing, sound = Failing(4), FakeWorker(4)
-    sample_scenarios(failing, sampling, lambda doing: None)
-    assert (sampling.streams, sampling.served, failing.closed) == ([], [], 0)
+    for failing in (OpensNone(4), ServesNothing(4)):
+        sample_scenarios(failing, sampling, lambda doing: None)
+        assert (sampling.streams, sampling.served, failing.closed) == ([], [], 0)
+    sound = FakeWorker(4)
     sample_scenarios(sound, sampling, lambda doing: None)
     assert sound.closed == len(sampling.streams) + len(sampling.served) == 1
 

@@ -41,6 +41,11 @@ def test_it_gets_its_text_and_its_output_and_status_come_back():
     assert run_helper(["cat"], 60).stdout == ""
 
 
+def test_a_long_text_arrives_whole_where_it_is_read_late():
+    text = "asked ≈\n" * 100_000  # More than a pipe holds.
+    assert run_helper(["sh", "-c", "sleep 0.3; cat"], 30, text, stop=Event()).stdout == text
+
+
 def test_its_status_comes_back_where_ended_children_were_ignored():
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:

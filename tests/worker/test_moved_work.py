@@ -14,8 +14,7 @@ from honest_adapter import HonestBound, HonestSession
 from moved_work import HONEST, LIARS, LONG_S, Moved, Preparing, worker_with
 from quick_tests import one_of_each_class
 
-from rnnbench.measure import PATHS, Block, BlockPlan
-from rnnbench.measure.moved_work import CLOCKS
+from rnnbench.measure import PATHS, Block, BlockPlan, put_clocks_back
 from rnnbench.results import Finding
 from rnnbench.worker import commands, trial_sampler
 
@@ -35,8 +34,7 @@ def counted_blocks(monkeypatch):
 def clocks():
     """The real ones, whatever a program puts in their place."""
     yield
-    for name, clock in CLOCKS.items():
-        setattr(time, name, clock)
+    put_clocks_back()
 
 
 def counted(path):

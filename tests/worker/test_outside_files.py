@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import mmap
 import os
@@ -63,14 +64,21 @@ def read_bytes_of_a_name(outside, run):
         file.read()
 
 
-def map_it(outside, run):
-    with (outside / "kept").open("rb") as file:
-        map_it.kept = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-
-
-@pytest.mark.parametrize("work", [read, read_from_a_link, read_a_descriptor, read_bytes_of_a_name, map_it])
+@pytest.mark.parametrize("work", [read, read_from_a_link, read_a_descriptor, read_bytes_of_a_name])
 def test_what_is_read_outside_is_seen(places, work):
     assert seen(places, work) == (["kept"], [])
+
+
+@pytest.mark.parametrize("name", ["kept", "a kept program"])
+def test_what_native_code_opens_and_maps_outside_is_seen(places, name):
+    (places / "outside" / name).write_bytes(LARGE)
+    mapped = []
+
+    def map_it(outside, run):
+        descriptor = ctypes.CDLL(None).open(os.fsencode(outside / name), os.O_RDONLY)
+        mapped.append(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
+
+    assert seen(places, map_it) == ([name], [])
 
 
 def test_what_is_written_outside_is_seen_and_is_not_read(places):

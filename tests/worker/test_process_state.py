@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -18,6 +19,7 @@ from honest_adapter import HonestProgram, HonestSession
 from rnnbench.backends import request_of
 from rnnbench.conformance import ReferenceTrajectories
 from rnnbench.results import CheckResult, FindingKind
+from rnnbench.worker.c_settings import read_timers, restore_timers
 from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.process_settings import PROCESS_SETTINGS, changed_settings, read_settings, restore_settings
 from rnnbench.worker.process_state import MOST_LEFT, ProcessWatch, WatchedWork
@@ -345,3 +347,12 @@ def test_what_changes_between_two_commands_of_sampling_is_found_in_the_second():
     watch.around(WatchedWork.SAMPLE, "trial", lambda: None)
     assert np.geterr()["divide"] == before
     assert len(found(watch)) == 1
+
+
+@pytest.mark.parametrize("timer", [signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF])
+def test_each_of_the_timers_of_a_process_is_seen_and_stopped(timer):
+    before = read_timers()
+    signal.setitimer(timer, 3600)
+    assert read_timers() != before
+    restore_timers(before)
+    assert read_timers() == before

@@ -12,6 +12,7 @@ import os
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from rnnbench.backends.program_store import ProgramStore, described
 from rnnbench.backends.shared import of_one_step
 from rnnbench.cache import CacheFolder
 from rnnbench.cases import Precision
+from rnnbench.model_files import FileNetwork
 from rnnbench.pipeline.build_and_check import build, check, import_framework, load
 from rnnbench.pipeline.same_programs import SamePrograms, agree
 from rnnbench.plan import examine
@@ -224,6 +226,18 @@ def test_a_build_that_uses_a_store_of_its_own_is_told_and_not_kept_for_later_run
         assert told.endswith("outside of the run's folders: files there may make a build cheap")
     honest = check_trial(make_trial(), context_in(tmp_path / "honest"))
     assert honest.findings == ()
+
+
+def test_files_beside_a_user_s_model_are_not_outside(tmp_path):
+    """Its weights may lie there."""
+    model = object.__new__(FileNetwork)
+    object.__setattr__(model, "path", "/home/user/model.onnx")
+    left_out = []
+    files = SimpleNamespace(seen=lambda inside: left_out.append(inside) or ((), ()))
+    programs = Worker(tmp_path, Adapter()).programs
+    for one in (model, TRIAL.model):
+        assert list(programs.outside_findings(files, SimpleNamespace(model=one))) == []
+    assert left_out == [[tmp_path, Path("/home/user")], [tmp_path]]
 
 
 @pytest.mark.parametrize("doing", [LOADING, CHECKING])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 import rnnbench_fake
@@ -10,24 +11,34 @@ from harness_trials import make_trial
 from honest_adapter import HonestBound, HonestSession
 from moved_work import worker_with
 
+from rnnbench.backends import sources_digest
 from rnnbench.cases import Measure
 from rnnbench.conformance import ReferenceTrajectories
-from rnnbench.measure import threads
+from rnnbench.measure import memory, threads
 from rnnbench.measure.metrics import METRICS
 from rnnbench.measure.paths import PATHS, BlockPlan
 from rnnbench.plan import examine
 from rnnbench.worker import RunFolders, WorkerError, start_trial_worker, trial_worker
 from rnnbench.worker.commands import (
     Build,
+    CloseStreams,
     ComputeReference,
     Load,
+    OpenStreams,
     Prepare,
     RunChecks,
     SamplePath,
     SampleStateCopy,
+    ServeFrames,
+    ServeRequests,
+    Start,
     Verify,
 )
 from rnnbench.worker.process_family import bind_threads
+from rnnbench.worker.program_streams import ProgramStreams
+from rnnbench.worker.trial_programs import folder_of
+from rnnbench.worker.trial_sampler import LOST_STREAMS
+from rnnbench.worker.trial_worker import TrialWorker
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 LIMIT_S = 60.0
@@ -90,6 +101,32 @@ def test_what_follows_sampling_has_the_growth_of_the_paths_that_watch_memory_and
     assert verified.metrics.keys() == {name for name, metric in METRICS.items() if metric.when == "sampled"}
 
 
+def test_the_memory_of_streams_is_no_growth_of_the_calls_before_them(tmp_path, monkeypatch):
+    process = SimpleNamespace(resident=1 << 30)
+    monkeypatch.setattr(memory, "resident", lambda: process.resident)
+
+    def open_streams(streams, count, room):
+        process.resident += 64 << 20
+        return count
+
+    monkeypatch.setattr(ProgramStreams, "open", open_streams)
+    trial = make_trial()
+    sampler = worker_with(trial, HonestSession, tmp_path).sampler
+    sampler.prepare(Prepare(trial))
+    block = sampler.sample_path(SamplePath(trial, "bound", BlockPlan(0.001)))
+    sampler.open_streams(OpenStreams(trial, 1, 0))
+    assert sampler.verify(Verify(trial)).growth["bound"] == ((block.calls, 0),)
+
+
+def test_streams_that_ended_with_an_earlier_process_are_told_as_such(tmp_path):
+    """That process was killed while it was stopped. This one has none of its streams."""
+    trial = make_trial()
+    sampler = worker_with(trial, HonestSession, tmp_path).sampler
+    frames, requests = ServeFrames(trial, 1, 1, 0.01), ServeRequests(trial, 100.0, 1, 0, 1.0)
+    assert sampler.serve_frames(frames) == sampler.serve_requests(requests) == LOST_STREAMS
+    assert sampler.close_streams(CloseStreams(trial)) == LOST_STREAMS
+
+
 def test_busy_threads_are_those_that_work_in_bound_calls(tmp_path, monkeypatch):
     """Two do. A third one works in public calls. The kernel's account of their time is the test's own."""
     used = {1: 0.0, 2: 0.0, 3: 0.0}
@@ -135,6 +172,14 @@ def test_building_loading_and_checking_give_their_figures(tmp_path):
     assert {"values", "chunks", "bound"} <= set(checked.results)
     assert checked.reference_s > 0
     worker.close()
+
+
+def test_a_worker_of_another_interpreter_reads_the_sources_that_its_programs_depend_on(tmp_path):
+    folders = [
+        TrialWorker(Start("fake", tmp_path / "cache", tmp_path / "references", (0,), sources))._programs._cache.name
+        for sources in ("", "0" * 64)
+    ]
+    assert folders == [folder_of("fake", sources) for sources in (sources_digest("fake"), "0" * 64)]
 
 
 def test_a_reference_of_nan_ends_the_trial_before_its_checks(tmp_path, monkeypatch):

@@ -73,7 +73,7 @@ class CudaRoof:
         # times. Without this limit an H100 seemed to read 0.4 MB at 18 TB/s, and 4.7 MB at 8 TB/s.
         smallest = min(2 * threads * VECTOR_BYTES, self._caches["L2"] // 2)
         read = {size: min(max(size, smallest), LARGEST) for size in working_sets}
-        data = driver.allocate(max(VECTOR_BYTES, *read.values()))
+        data = driver.allocate(max([VECTOR_BYTES, *read.values()]))
         turns = ctypes.c_uint32()
         self._reading = {}
         for size in working_sets:

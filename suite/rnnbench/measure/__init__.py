@@ -15,6 +15,7 @@ from rnnbench.lazy import lazy_names
 if TYPE_CHECKING:
     from rnnbench.measure.blocks import Block, overall_median, process_medians, sample_block, sample_cold
     from rnnbench.measure.caches import Evictor, cache_sizes, eviction_bytes
+    from rnnbench.measure.clocks import put_clocks_back, replaced_clocks
     from rnnbench.measure.control_groups import STARTED_ON, cores_at_once, free_memory, memory_limit
     from rnnbench.measure.descendants import SharedSegments, children_of_this_process, read_holdings
     from rnnbench.measure.device_conditions import DeviceConditions, DeviceSpell
@@ -60,15 +61,13 @@ if TYPE_CHECKING:
         hidden_work,
         in_most_blocks,
         lazy_result,
-        put_clocks_back,
         put_off_work,
         remembered_work,
-        replaced_clocks,
         surrounded,
     )
     from rnnbench.measure.paths import PATHS, BlockPlan, LatencyPath, PathFigure, Setting, TimedCall, requested
     from rnnbench.measure.process_cpu import cpu_seconds_beyond, family_cpu_seconds, family_tasks
-    from rnnbench.measure.ranks import exact_rank_p
+    from rnnbench.measure.rank_test import exact_rank_p
     from rnnbench.measure.roof import Roof, RoofProbe, speed_of
     from rnnbench.measure.scenarios import SCENARIOS, SERVER, STREAMS, Scenario
     from rnnbench.measure.serving import REQUESTS, Served, arrival_times, frame_times, longest_serving, serve

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gc
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise, repeat
+from itertools import repeat
 
 import numpy as np
 
@@ -30,12 +28,6 @@ FASTER = 0.02
 """Relative change by which a window must be faster than all earlier ones to show that calls still get faster."""
 SETTLED_WINDOWS = 2
 """Windows in a row that are not faster, after which calls have settled. A single one may have been disturbed."""
-NEAR_CLOCK = 50
-"""Calls shorter than this many times the clock's cost or resolution are timed several at once. The clock then adds at
-most 2 %."""
-
-COARSE_READINGS = 2_000_000
-"""Readings in which a coarse clock must move twice: some tenths of a second."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +57,6 @@ class Block:
     def disturbed(self) -> bool:
         of_core = self.disturbance is not None and self.disturbance.disturbs(self.elapsed)
         return of_core or (self.device is not None and self.device.disturbs)
-
-
-@dataclass(frozen=True)
-class Clock:
-    """The resolution of the clock that times calls, and the cost of reading it, in seconds."""
-
-    resolution: float
-    cost: float
-
-    def calls_per_sample(self, seconds: float) -> int:
-        """How many calls of `seconds` must be timed at once, so that the clock's cost need not be subtracted."""
-        return max(1, math.ceil(NEAR_CLOCK * max(self.resolution, self.cost) / seconds))
 
 
 def sample_block(
@@ -227,31 +207,6 @@ def undisturbed() -> Iterator[CoreCounters]:
     finally:
         if collecting:
             gc.enable()
-
-
-@cache
-def measure_clock() -> Clock:
-    """The smallest step between two readings of the clock, and the median cost of a reading, over some thousands."""
-    readings = [time.perf_counter_ns() for _ in range(10_000)]
-    steps = [after - before for before, after in pairwise(readings)]
-    smallest = min((step for step in steps if step), default=0) or _coarse_step()
-    return Clock(resolution=smallest * 1e-9, cost=statistics.median(steps) * 1e-9)
-
-
-def _coarse_step() -> int:
-    """Nanoseconds between two changes of a coarse clock; some machines have one that moves every 4 ms.
-
-    One second if it does not move twice in COARSE_READINGS readings.
-    """
-    earlier, changes = time.perf_counter_ns(), list[int]()
-    for _ in range(COARSE_READINGS):
-        now = time.perf_counter_ns()
-        if now != earlier:
-            changes.append(now)
-            earlier = now
-        if len(changes) == 2:
-            return changes[1] - changes[0]
-    return 10**9
 
 
 def process_medians(processes: Sequence[Sequence[Block]]) -> list[float]:

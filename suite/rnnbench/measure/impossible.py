@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block, measure_clock
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.clocks import measure_clock
 from rnnbench.measure.serving import Served
 
 LEAST_S = 1e-12

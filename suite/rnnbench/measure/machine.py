@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from rnnbench.measure.blocks import measure_clock
 from rnnbench.measure.caches import CPU, cache_sizes
+from rnnbench.measure.clocks import measure_clock
 from rnnbench.measure.control_groups import cores_at_once, cpu_quota
 
 X86_LANES = {"avx512f": 16, "avx": 8, "sse2": 4}

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
@@ -24,16 +23,7 @@ import numpy as np
 from rnnbench.measure.blocks import Block, undisturbed
 from rnnbench.measure.disturbance import read_thread_counters, waited_since
 
-# Read before any framework is imported, since a program may replace these functions later.
-CLOCKS = MappingProxyType(
-    {
-        name: getattr(time, name)
-        for name in (
-            *("perf_counter_ns", "perf_counter", "time", "time_ns", "monotonic", "monotonic_ns"),
-            *("process_time", "thread_time", "clock_gettime", "sleep"),
-        )
-    }
-)
+# A program may replace these functions of `time` later.
 now, cpu_of_thread, cpu_of_process = time.perf_counter, time.thread_time, time.process_time
 
 # What the nine backends showed (an LSTM 64 → 128, chunks of 1 and 16, every path, on two cores that 12 processes wanted
@@ -188,17 +178,6 @@ def hidden_work(path: str, blocks: Sequence[BlockSurroundings], bound: Sequence[
         return ""
     waiting, without = _typical(b.median for b in blocks), _shown(fastest)
     return f"{path}: a call takes {waiting} with a wait before it, and {without} without: work is done during the wait"
-
-
-def replaced_clocks() -> str:
-    """The clocks that a program has replaced, such as `time.time, time.sleep`; empty if it replaced none."""
-    return ", ".join(f"time.{name}" for name, clock in CLOCKS.items() if getattr(time, name, None) is not clock)
-
-
-def put_clocks_back() -> None:
-    """Restore the clocks of Python's `time`."""
-    for name, clock in CLOCKS.items():
-        setattr(time, name, clock)
 
 
 def remembered_work(

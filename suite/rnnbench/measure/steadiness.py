@@ -10,6 +10,7 @@ import os
 import statistics
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 
 from rnnbench.measure.caches import cache_sizes
 from rnnbench.measure.roof import Roof, RoofProbe
@@ -31,12 +32,11 @@ def measure_scatter(seconds: float) -> dict[str, float]:
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, [max(cores)])
     try:
-        probe = RoofProbe(tuple(works.values()), "float32", 1)
         readings: list[Roof] = []
-        end = time.perf_counter() + seconds
-        while not readings or time.perf_counter() < end:
-            readings.append(probe.measure())
-        probe.close()
+        with closing(RoofProbe(tuple(works.values()), "float32", 1)) as probe:
+            end = time.perf_counter() + seconds
+            while not readings or time.perf_counter() < end:
+                readings.append(probe.measure())
     finally:
         os.sched_setaffinity(0, cores)
     arithmetic = [reading.rate for reading in readings if reading.rate is not None]

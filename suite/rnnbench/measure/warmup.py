@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnbench.measure.blocks import Block, measure_clock
-from rnnbench.measure.ranks import normal_rank_p
+from rnnbench.measure.blocks import Block
+from rnnbench.measure.clocks import measure_clock
+from rnnbench.measure.rank_test import normal_rank_p
 
 WARMUP_SHARE = 0.25
 """The largest share of a process's time for the warm-up."""

@@ -61,7 +61,7 @@ def common_trial_figure(common: Sampled, group: int, groups: int) -> CommonTrial
 
 @dataclass(frozen=True)
 class Turn:
-    """A trial that has not failed, and the worker that holds it."""
+    """A trial and the worker that holds it."""
 
     worker: SamplingWorker
     sampling: TrialSampling
@@ -89,7 +89,7 @@ class ProcessSet:
         return f"sample, process {self.number + 1}"
 
     def turns(self) -> list[Turn]:
-        """The trials that have not failed, with their workers, in a new random order."""
+        """The trials that the workers hold, in a new random order. A nonconforming one is sampled to the end, too."""
         ids = {id(sampling) for sampling in self.samplings}
         turns = [Turn(worker, sampling) for worker in self.workers for sampling in worker.trials if id(sampling) in ids]
         self.shuffled.shuffle(turns)

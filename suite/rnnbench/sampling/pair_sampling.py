@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rnnbench.measure import PATHS, BlockPlan, WarmUp
-from rnnbench.results import LOOKS, SMALLEST, Judgement, judge_pairs, pair_ratio, pair_scatter
+from rnnbench.results import SMALLEST, Judgement, judge_pairs, pair_ratio, pair_scatter
 from rnnbench.sampling.context import Context
 from rnnbench.sampling.path_sampling import PROCESS_SHARE, PathBlocks
 from rnnbench.sampling.sampling_worker import SamplingWorker
@@ -75,8 +75,8 @@ class TrialPair:
         judged = self.judgements
         return [path for path in self.paths if path not in judged or judged[path].verdict == "UNDECIDED"]
 
-    def judge(self, counts: Container[int] = range(1, LOOKS[-1] + 1)) -> None:
-        """Judge the undecided paths, if the number of their observations is one of `counts` and has grown.
+    def judge(self, looks: Container[int] | None = None) -> None:
+        """Judge the undecided paths whose number of observations has grown, and is one of `looks` (None: any number).
 
         A disturbed pair adds no observation. Without a new observation there is no look: each look costs some of the
         error probability.
@@ -85,7 +85,8 @@ class TrialPair:
             if ratios := self.ratios.get(path):
                 before = self.judgements.get(path)
                 judged = judge_pairs(ratios, self.smallest_change, self.scatters.get(path))
-                if judged.observations in counts and (before is None or judged.observations > before.observations):
+                is_look = looks is None or judged.observations in looks
+                if is_look and (before is None or judged.observations > before.observations):
                     self.judgements[path] = judged
 
     @property

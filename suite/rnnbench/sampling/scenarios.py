@@ -9,14 +9,11 @@ from rnnbench.sampling.sampling_worker import SamplingWorker
 from rnnbench.sampling.trial_sampling import TrialSampling
 from rnnbench.stages import StreamProcess, TestedStreams
 
-Said = Callable[[str], None]
-"""Called with a description of the current step."""
 
-
-def sample_scenarios(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
+def sample_scenarios(worker: SamplingWorker, sampling: TrialSampling, say: Callable[[str], None]) -> None:
     """Measure the scenarios of a trial's case in the worker's process, in the first `measure.processes` processes.
 
-    A scenario that cannot be measured is not tried again.
+    `say` is called with a description of each step. A scenario that cannot be measured is not tried again.
     """
     most = sampling.trial.measure.processes
     if sampling.has_stream_scenario and STREAMS.name not in sampling.unmeasured and len(sampling.streams) < most:
@@ -25,7 +22,7 @@ def sample_scenarios(worker: SamplingWorker, sampling: TrialSampling, say: Said)
         _serve_requests(worker, sampling, say)
 
 
-def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
+def _search_streams(worker: SamplingWorker, sampling: TrialSampling, say: Callable[[str], None]) -> None:
     """Search for the number of real-time streams that this process holds. Keeps nothing if the trial fails."""
     search, tested, opened = stream_search(sampling), list[TestedStreams](), 0
     while (attempt := search.next()) is not None:
@@ -55,7 +52,7 @@ def stream_search(sampling: TrialSampling) -> StreamSearch:
     return StreamSearch(precision, last.held, (last.failed or last.held + 1) - last.held)
 
 
-def _serve_requests(worker: SamplingWorker, sampling: TrialSampling, say: Said) -> None:
+def _serve_requests(worker: SamplingWorker, sampling: TrialSampling, say: Callable[[str], None]) -> None:
     """Serve random requests with one stream. All programs get the same arrivals; each process gets different ones."""
     say(f"{REQUESTS} requests")
     if not worker.open_streams(sampling, 1, SERVER.name):

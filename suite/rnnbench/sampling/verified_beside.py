@@ -41,8 +41,8 @@ def verified_beside(workers: Iterable[SamplingWorker], cores: Sequence[int], wal
     Workers that still wait when the body ends are checked on the cores on which they were timed. An exception of the
     body ends all workers. The time spent waiting for `cores` after the body counts as time of checks.
     """
-    waiting = deque(sorted(workers, key=lambda worker: len(worker.trials), reverse=True))
-    trials = list(waiting)
+    everyone = sorted(workers, key=lambda worker: len(worker.trials), reverse=True)
+    waiting = deque(everyone)
 
     def verify_aside() -> None:
         for worker in _take_all(waiting.popleft):
@@ -59,7 +59,7 @@ def verified_beside(workers: Iterable[SamplingWorker], cores: Sequence[int], wal
                 verified.result()
         except BaseException:
             waiting.clear()
-            for worker in trials:
+            for worker in everyone:
                 worker.abandon()
             raise
 

@@ -28,7 +28,7 @@ The worker of a trial:
     kept_checks        the cache of check results
     tail_builds        builds of programs of one step, in a store that several trials share
     outside_files      files outside of a run's folders that a build reads or writes
-    prepared_program   a program that is ready to be sampled; `open_streams` has many streams of one program
+    prepared_program   a program that is ready to be sampled; `program_streams` has many streams of one
     process_state      the changes that a command leaves in its process, found and put back
     process_settings   the settings that are compared; `c_settings`, `python_settings` and `kernel_settings` have their
                        functions, and `setting_words` the words

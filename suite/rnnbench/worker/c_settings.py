@@ -109,11 +109,14 @@ def describe_handlers(before: dict[int, tuple[object, bytes]], after: dict[int, 
     return some_of(signal.Signals(number).name for number in before if before[number] != after[number])
 
 
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+
+
 def read_timers() -> tuple[bool, ...]:
-    return tuple(any(signal.getitimer(which)) for which in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL))
+    return tuple(any(signal.getitimer(which)) for which in _TIMERS)
 
 
 def restore_timers(running: tuple[bool, ...]) -> None:
-    for which, runs in zip((signal.ITIMER_REAL, signal.ITIMER_VIRTUAL), running, strict=True):
+    for which, runs in zip(_TIMERS, running, strict=True):
         if not runs:
             signal.setitimer(which, 0)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from threading import Event
+from typing import IO
 
 from rnnbench.worker.launcher import waited
 from rnnbench.worker.process_family import (
@@ -41,42 +43,53 @@ def run_helper(
     """Run a program with `text` as its input. Returns its status and what it printed.
 
     A signal interrupts only the main thread. A call in another thread ends soon after the main thread has set `stop`.
-    Raises OSError if the program cannot be started, subprocess.TimeoutExpired after `limit_s` seconds, and
-    HelperStoppedError.
+    Raises OSError if the program cannot be started or `text` cannot be written, subprocess.TimeoutExpired after
+    `limit_s` seconds, and HelperStoppedError.
     """
     keep_ended_children()
     mark = new_mark()
     temporary = supervise()
     process: subprocess.Popen[str] | None = None
     try:  # An interrupt may come before the call that has started it returns.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL if text is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="replace",
-            env={**os.environ, MARK: mark, **temporary.variables},
-        )
+        with _input(text) as given:
+            process = subprocess.Popen(
+                command,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+                errors="replace",
+                env={**os.environ, MARK: mark, **temporary.variables},
+            )
         mark_process(process.pid, mark)
-        printed, errors = _communicate(process, limit_s, text, stop)
+        printed, errors = _output_of(process, limit_s, stop)
     finally:
         _end(process, mark)
         temporary.remove()
     return subprocess.CompletedProcess(process.args, process.returncode, printed, errors)
 
 
-def _communicate(
-    process: subprocess.Popen[str], limit_s: float, text: str | None, stop: Event | None
-) -> tuple[str, str]:
-    """Send `text` and wait for the end. Returns standard output and standard error."""
+@contextmanager
+def _input(text: str | None) -> Iterator[IO[bytes] | int]:
+    """The program's standard input: a file with `text`. `communicate` cannot send a text after its first timeout."""
+    if text is None:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode(errors="replace"))
+        file.seek(0)
+        yield file
+
+
+def _output_of(process: subprocess.Popen[str], limit_s: float, stop: Event | None) -> tuple[str, str]:
+    """Wait for the end. Returns standard output and standard error."""
     until = time.monotonic() + limit_s
     while stop is None or not stop.is_set():
         left = until - time.monotonic()
         if left <= 0:
             raise subprocess.TimeoutExpired(process.args, limit_s)
         with suppress(subprocess.TimeoutExpired):
-            return process.communicate(text, min(left, WAIT_POLL_S if stop is None else STOP_POLL_S))
+            return process.communicate(timeout=min(left, WAIT_POLL_S if stop is None else STOP_POLL_S))
         waited()
     raise HelperStoppedError
 
@@ -91,7 +104,7 @@ def _end(process: subprocess.Popen[str] | None, mark: str) -> None:
         return
     with suppress(subprocess.TimeoutExpired):
         process.wait(KILL_LIMIT_S)
-    for stream in (process.stdin, process.stdout, process.stderr):
+    for stream in (process.stdout, process.stderr):
         if stream is not None:
             with suppress(OSError):
                 stream.close()

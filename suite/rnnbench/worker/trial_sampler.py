@@ -29,11 +29,13 @@ from rnnbench.results import CheckResult, Finding, FindingKind
 from rnnbench.worker import commands
 from rnnbench.worker.finding_log import FindingLog
 from rnnbench.worker.held_trials import HeldTrials, worker_state
-from rnnbench.worker.open_streams import OpenStreams
 from rnnbench.worker.prepared_program import PreparedProgram
 from rnnbench.worker.process_state import WatchedWork
-from rnnbench.worker.protocol import Command
+from rnnbench.worker.program_streams import ProgramStreams
+from rnnbench.worker.protocol import Command, Failed
 from rnnbench.worker.trial_programs import PREPARING
+
+LOST_STREAMS = Failed("run-failed", "its open streams ended with a process whose place this one has taken")
 
 
 class TrialSampler:
@@ -43,7 +45,7 @@ class TrialSampler:
         self._findings = findings
         self._held = held
         self._prepared: dict[str, PreparedProgram] = {}
-        self._streams: dict[str, OpenStreams] = {}
+        self._streams: dict[str, ProgramStreams] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
         self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
         self._growth = GrowthLog()
@@ -131,27 +133,31 @@ class TrialSampler:
 
     def open_streams(self, command: commands.OpenStreams) -> commands.OpenedStreams:
         trial = command.trial
+        self._growth.begin()
         if trial.id not in self._streams:
-            self._streams[trial.id] = OpenStreams(self._held.program(trial), self._held.reference(trial))
+            self._streams[trial.id] = ProgramStreams(self._held.program(trial), self._held.reference(trial))
         return commands.OpenedStreams(self._streams[trial.id].open(command.streams, command.room))
 
-    def serve_frames(self, command: commands.ServeFrames) -> commands.SentServed:
-        streams = self._streams[command.trial.id]
+    def serve_frames(self, command: commands.ServeFrames) -> commands.SentServed | Failed:
+        if (streams := self._streams.get(command.trial.id)) is None:
+            return LOST_STREAMS
         self._note_clocks(command.trial)
         served = streams.serve_frames(command.streams, command.frames, command.period)
         self._note_clocks(command.trial)
         return commands.SentServed.of(served)
 
-    def serve_requests(self, command: commands.ServeRequests) -> commands.SentServed:
-        streams = self._streams[command.trial.id]
+    def serve_requests(self, command: commands.ServeRequests) -> commands.SentServed | Failed:
+        if (streams := self._streams.get(command.trial.id)) is None:
+            return LOST_STREAMS
         arrivals = arrival_times(command.requests, command.rate, command.seed)
         self._note_clocks(command.trial)
         served = streams.serve_requests(arrivals, command.longest)
         self._note_clocks(command.trial)
         return commands.SentServed.of(served)
 
-    def close_streams(self, command: commands.CloseStreams) -> CheckResult:
-        return self._streams.pop(command.trial.id).verify_and_close()
+    def close_streams(self, command: commands.CloseStreams) -> CheckResult | Failed:
+        streams = self._streams.pop(command.trial.id, None)
+        return LOST_STREAMS if streams is None else streams.verify_and_close()
 
     def verify(self, command: commands.Verify) -> commands.Verified:
         trial = command.trial

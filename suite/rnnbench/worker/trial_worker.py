@@ -264,8 +264,8 @@ class TrialWorker:
         with self._programs.watched(trial, CHECKING, math.inf if seconds is None else seconds):
             explained = dict(self._watch.explained(trial.id, results()))
         self.held.keep_references()
-        seconds = self._programs.tail_build_s(trial, seen[0] if seen else None)
-        tail_build_s = self._programs.keep_tail(trial, self.held.request(trial), seconds)
+        tail_build_s = self._programs.tail_build_s(trial, seen[0] if seen else None)
+        tail_build_s = self._programs.keep_tail(trial, self.held.request(trial), tail_build_s)
         return CheckResults(explained, tail_build_s, reference.seconds, worker_state())
 
     def compare(self, command: commands.Compare) -> commands.ComparedBlocks:

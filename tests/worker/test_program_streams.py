@@ -9,8 +9,8 @@ from honest_adapter import HonestProgram, HonestSession
 
 from rnnbench.backends import request_of
 from rnnbench.conformance import ReferenceTrajectories
-from rnnbench.worker import open_streams as module
-from rnnbench.worker.open_streams import OpenStreams
+from rnnbench.worker import program_streams as module
+from rnnbench.worker.program_streams import ProgramStreams
 
 ROOM = 1 << 30
 
@@ -26,7 +26,7 @@ def streams_of(reference, session=HonestSession):
             return session(self)
 
     request = request_of(reference.trial, reference.weights)
-    return OpenStreams(Program(request, "digest", True, lambda: pytest.fail("no ragged call is made")), reference)
+    return ProgramStreams(Program(request, "digest", True, lambda: pytest.fail("no ragged call is made")), reference)
 
 
 def test_as_many_are_open_as_were_asked_for(reference):

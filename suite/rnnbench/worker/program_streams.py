@@ -17,7 +17,7 @@ OPENING_S = 30.0
 """Seconds after which a command opens no further stream: some runtimes compile their program for each session."""
 
 
-class OpenStreams:
+class ProgramStreams:
     """Sessions of one program, each a stream of its own."""
 
     def __init__(self, program: Program, reference: ReferenceTrajectories) -> None:

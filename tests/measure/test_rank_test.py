@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rnnbench.measure.ranks import exact_rank_p, normal_rank_p
+from rnnbench.measure.rank_test import exact_rank_p, normal_rank_p
 
 WITH_TIES = st.lists(st.integers(1, 12), min_size=4, max_size=40)
 
