@@ -100,3 +100,8 @@ def test_no_busy_thread_means_that_none_was_seen() -> None:
     content = json.loads(fake.record().environment.model_dump_json())
     assert Environment.model_validate({**content, "threads_busy": 0}).threads_busy is None
     assert Environment.model_validate({**content, "threads_busy": 2}).threads_busy == 2
+
+
+def test_a_copy_with_a_name_that_is_no_field_is_refused() -> None:
+    with pytest.raises(TypeError, match="Record has no field anchor"):
+        fake.record().model_copy(update={"anchor": None, "reason": "none"})
