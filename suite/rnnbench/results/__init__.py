@@ -99,6 +99,7 @@ if TYPE_CHECKING:
         Params,
         Record,
         SupportResult,
+        worst_rounding,
     )
     from rnnbench.results.rows import COLUMNS, Row, columns_table, row
     from rnnbench.results.run import Run, data_frame
