@@ -58,6 +58,14 @@ def test_with_minors_the_newest_patch_of_each_is_measured_and_else_every_release
     done = rnnbench("history", "backfill", "fake:honest", "tiny.yaml", *ONE_TRIAL, *minors)
     assert f"{told} of rnnbench-fake, each beside 1.2.1, 1 trial." in done.stdout
     assert compared == measured
+    assert "Not measured yet" not in done.stdout
+
+
+def test_releases_for_which_there_was_no_time_are_named(rnnbench, monkeypatch):
+    fake_index(monkeypatch, dict.fromkeys(("1.0", "1.1", "1.2"), ""))
+    fake_measurements(monkeypatch, dict.fromkeys(("1.0", "1.1", "1.2"), 1.0))
+    done = rnnbench("history", "backfill", "fake:honest", "tiny.yaml", *ONE_TRIAL, "--within=1ms")
+    assert "Not measured yet, the time was spent: 1.0, 1.1" in done.stdout
 
 
 @pytest.mark.parametrize(

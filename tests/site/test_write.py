@@ -219,6 +219,18 @@ def test_two_machines_with_one_processor_are_told_apart(small, tmp_path, differi
         assert len(set(texts)) == len(texts), name
 
 
+def test_a_machine_is_told_by_its_processor_where_that_says_which_it_is(tmp_path):
+    cpus = ("Fake CPU", "Fake CPU", "Other Fake CPU")
+    runs = [
+        Run(tmp_path, fake.info(run=str(number), machine={"cpu": cpu, "cores": number}), (fake.record(),))
+        for number, cpu in enumerate(cpus)
+    ]
+    content = read_content(runs, None)
+    names = {machine.name: content.short_name(machine) for machine in content.machines}
+    assert len(names) == 3
+    assert all(short == ("Other Fake CPU" if "Other" in name else name) for name, short in names.items())
+
+
 def test_a_shared_measurement_leads_to_the_page_of_its_own_interpreter(tmp_path):
     own = fake.record()
     shared = fake.record(time="unrolled", bound=None, same_as=own.trial)
