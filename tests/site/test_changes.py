@@ -5,38 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import fake_records as fake
 import pytest
+from made_site import CHANGE
 
-from rnnbench.history import Change, Event
-from rnnbench.results import read_run
+from rnnbench.history import Event
 from rnnbench.site.changes import change_rows, last_week
-from rnnbench.site.content import Content, read_content
 from rnnbench.site.overview import write_overview
 from rnnbench.site.page import Folder
 
-CHANGE = Change(
-    machine="fake",
-    level="trial",
-    subject="t1",
-    backend="fakelib",
-    measure="bound",
-    run="night",
-    night="2026-01-30T02:00:00",
-    last_run="before",
-    versions=("1", "2"),
-    ratio=1.1,
-    interval=(1.05, 1.15),
-    cause="program",
-    reason="",
-)
 EVENT = Event("fake", "fakelib", "t2", "outcome", "night", "2026-01-29T02:00:00", "nonconforming", "ok", ("1", "2"))
-
-
-@pytest.fixture(scope="module")
-def content(tmp_path_factory) -> Content:
-    """Of a run of 31 January."""
-    return read_content([read_run(fake.write_run(tmp_path_factory.mktemp("run") / "run", [fake.record()]))], None)
 
 
 def test_a_change_is_a_sentence_with_its_interval_and_versions(content):
