@@ -30,20 +30,23 @@ def release_tables(series: Sequence[ReleaseSeries], smallest: float = SMALLEST) 
     """
     names = short_names(each.trial for each in series)
     measured = [each for each in series if any(point.ratios for point in each.points)]
-    several = len({each.machine for each in measured}) > 1
+    several_machines = len({each.machine for each in measured}) > 1
+    several_references = len({each.reference for each in measured}) > 1
+
+    def machine(each: ReleaseSeries) -> str:
+        return f", machine {each.machine}" if several_machines else ""
+
     groups: dict[tuple[str, str, str], list[ReleaseSeries]] = {}
     for each in measured:
-        on_machine = f", machine {each.machine}" if several else ""
-        groups.setdefault((each.path, each.reference, on_machine), []).append(each)
+        groups.setdefault((each.path, each.reference, machine(each)), []).append(each)
     overviews = [
         _overview(f"{path} latency over that of {reference}{on_machine}", of_group, names, smallest)
         for (path, reference, on_machine), of_group in groups.items()
     ]
-    details = [
-        _detail(f"{each.trial}, {path} over {reference}{on_machine}", each, smallest)
-        for (path, reference, on_machine), of_group in groups.items()
-        for each in of_group
-    ]
+    details = []
+    for each in measured:
+        over = f" over {each.reference}" if several_references else ""
+        details.append(_detail(f"{each.trial}, {each.path}{over}{machine(each)}", each, smallest))
     return [*overviews, *details]
 
 
