@@ -36,11 +36,11 @@ class LockHeldError(TimeoutError):
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True, shared: bool = False, patience_s: float = math.inf) -> Iterator[None]:
-    """While no other process holds the lock of this file, which is made and stays behind.
+    """Hold the lock of this file for the block. The file is made if it is absent, and stays.
 
-    Others that are `shared` may hold it meanwhile, if this one is. One that waits for more than a second says on
-    standard error for whom. Without `wait`, raises BlockingIOError where another one holds it, and LockHeldError where
-    it still does after `patience_s`. Raises OSError where it is no plain file.
+    Several processes may hold it at once if all are `shared`. After a second of waiting, a line on standard error says
+    who holds it. If another process holds it, raises BlockingIOError without `wait`, and LockHeldError after
+    `patience_s` seconds. Raises OSError if the path is no plain file.
 
     On a file system without locks, other processes are not noticed.
     """
@@ -94,9 +94,9 @@ def _wait_for(descriptor: int, kind: int, path: Path, patience_s: float) -> None
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """While no other process holds the lock of this folder. No file is made in it.
+    """Hold the lock of this folder for the block. No file is made in it.
 
-    One that waits for more than a second says so on standard error. Raises OSError where it is no folder.
+    After a second of waiting, a line on standard error says so. Raises OSError if the path is no folder.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

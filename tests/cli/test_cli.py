@@ -208,7 +208,7 @@ def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_
         (("history", "list", "--history=broken"), "broken is not a folder; name another one with --history"),
         (("new", "", "-o", "my.yaml"), "'WHAT': expected a text, got ''"),
         (("report", ""), "the name of a run is empty; give a run's folder"),
-        (("compare", "a", "b", "--json="), "expected a file, got an empty text"),
+        (("compare", "a", "b", "--json="), "expected a path, got an empty text"),
         (("compare", "a", "b", "--json=x", "--markdown=./x"), "--markdown and --json name one file; name two"),
         (("ab", "tiny.yaml", "--backend=fake", "--b", "~nobody-has-this-name"), "is no virtual environment"),
         (("history", "backfill", "fake", "tiny.yaml", "--package=../x"), "expected the name of a package"),

@@ -77,6 +77,13 @@ def test_the_page_and_the_json_are_written_beside_what_is_printed(rnnbench, fold
     assert "choose another file with --json" in rnnbench(*command, "--json=file/x", status=2).stderr
 
 
+def test_a_tilde_before_the_name_of_a_file_is_the_home_folder(rnnbench, folder, base, crashed, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    rnnbench("compare", str(base), str(crashed), "--fail-on=none", "--markdown=~/page.md", "--json=~/page.json")
+    assert sorted(file.name for file in (folder / "home").iterdir()) == ["page.json", "page.md"]
+    assert not (folder / "~").exists()
+
+
 def test_runs_of_two_machines_are_refused_with_a_sentence_unless_told_to(rnnbench, folder, base):
     system = json.loads((base / "run.json").read_text())["machine"]["cpu"]
     other = changed(folder / "other", base, info=(f'"cpu": "{system}"', '"cpu": "Fake CPU 1"'))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+from io import BufferedWriter, BytesIO
 from pathlib import Path
 
 import fake_records as fake
@@ -13,9 +14,9 @@ from click.testing import CliRunner, Result
 from killed_runs import fork
 from waiting import PATIENCE_S
 
-from rnnbench.cli.export import export
-from rnnbench.results import COLUMNS, StoreError
-from rnnbench.results.exports import EXPORTS, FolderExport
+from rnnbench.cli.export import _write, export
+from rnnbench.results import COLUMNS, StoreError, read_run
+from rnnbench.results.exports import EXPORTS, BinaryExport, FolderExport
 
 FILES = [name for name, format_ in EXPORTS.items() if not isinstance(format_, FolderExport)]
 
@@ -52,6 +53,14 @@ def test_a_file_has_what_standard_output_has(results: Path, name: str) -> None:
     again = run("latest", f"--format={name}", "-o", str(file), "--results", str(results))
     assert again.stdout == f"{name}  {file}, in place of the earlier file\n"
     assert sorted(path.name for path in results.iterdir()) == ["20260131T120000Z-fake_case", "exported"]
+
+
+def test_what_a_small_binary_format_writes_has_left_the_process(results: Path) -> None:
+    """Otherwise a full disk, or a reader that has gone, would be noticed after the command's end."""
+    chosen = BinaryExport("small", ".small", "", lambda run, stream: stream.write(b"small"))
+    stream = BufferedWriter(written := BytesIO())
+    _write(chosen, read_run(next(results.iterdir())), stream)
+    assert written.getvalue() == b"small"
 
 
 @pytest.mark.parametrize("name", ["run.json", "records.jsonl", "a link"])

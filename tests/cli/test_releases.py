@@ -58,6 +58,14 @@ def test_with_minors_the_newest_patch_of_each_is_measured_and_else_every_release
     done = rnnbench("history", "backfill", "fake:honest", "tiny.yaml", *ONE_TRIAL, *minors)
     assert f"{told} of rnnbench-fake, each beside 1.2.1, 1 trial." in done.stdout
     assert compared == measured
+    assert "Not measured yet" not in done.stdout
+
+
+def test_releases_for_which_there_was_no_time_are_named(rnnbench, monkeypatch):
+    fake_index(monkeypatch, dict.fromkeys(("1.0", "1.1", "1.2"), ""))
+    fake_measurements(monkeypatch, dict.fromkeys(("1.0", "1.1", "1.2"), 1.0))
+    done = rnnbench("history", "backfill", "fake:honest", "tiny.yaml", *ONE_TRIAL, "--within=1ms")
+    assert "Not measured yet, the time was spent: 1.0, 1.1" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -76,9 +84,10 @@ def test_a_wrong_option_of_a_backfill_is_refused_and_writes_nothing(rnnbench, fo
 
 def test_a_wrong_release_is_found_without_timing(rnnbench, folder, index):
     arguments = ("bisect", "tiny.yaml", "--backend=fake:honest", *ONE_TRIAL, "--on=outcome", "--good=1.0", "--bad=1.10")
-    done = rnnbench(*arguments, "--environments", str(folder / "env"), status=1)
+    done = rnnbench(*arguments, "--set=workload.batch=[2]", "--environments", str(folder / "env"), status=1)
     assert "1.0: good: ok" in done.stdout
-    assert f"{folder}/env/1.10/bin/python -m rnnbench check tiny.yaml --backend=fake:honest --only tiny/" in done.stdout
+    repeated = "check tiny.yaml --backend=fake:honest --set 'workload.batch=[2]' --only tiny/"
+    assert f"{folder}/env/1.10/bin/python -m rnnbench {repeated}" in done.stdout
     assert "The first bad release is one of 1.2, 1.10. The last good one is 1.0." in done.stdout
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -91,6 +92,23 @@ def test_tables_have_every_release_in_the_order_of_versions(tmp_path):
     assert len(details) == 2
     assert details[0].rows[2][2:] == ("unavailable", "—", "—", "—")
     assert re.fullmatch(r"SLOWER 1\.04\d \(1\.03\d to 1\.04\d\)", details[0].rows[3][2]), "a ratio, as its interval is"
+
+
+def test_each_reference_has_a_table_with_all_of_its_releases(tmp_path):
+    add_releases(tmp_path, {"1.9.0": 0.96, "1.10.0": 0.96}, "1.12.0")
+    tables = release_tables(release_series(add_releases(tmp_path, {"1.9.0": 1.0}, "1.13.0")))
+    overviews = {table.title: [row[0] for row in table.rows] for table in tables if table.text == 1}
+    assert overviews == {
+        "bound latency over that of 1.12.0": ["1.9.0", "1.10.0"],
+        "bound latency over that of 1.13.0": ["1.9.0"],
+    }
+    assert len({table.title for table in tables}) == len(tables) == 6
+
+
+def test_a_release_that_only_one_trial_has_is_in_the_table(tmp_path):
+    first, other, *_ = [each for each in release_series(add_releases(tmp_path)) if each.path == "bound"]
+    series = replace(first, points=first.points[:-1]), replace(other, points=other.points[1:])
+    assert [row[0] for row in release_tables(series)[0].rows] == list(LEVELS)
 
 
 @pytest.mark.proof

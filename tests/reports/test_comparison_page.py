@@ -10,7 +10,7 @@ import fake_records as fake
 import pytest
 
 from rnnbench.reports import COMMENT_CHARACTERS, comparison_markdown
-from rnnbench.reports.comparison_page import VISIBLE_LINES
+from rnnbench.reports.comparison_page import VISIBLE_LINES, VISIBLE_TARGETS
 from rnnbench.results import Comparison, Record, compare_runs
 
 pytest.importorskip("scipy")
@@ -87,6 +87,16 @@ def test_a_page_is_never_longer_than_asked_and_says_what_it_left_out(many: Compa
         assert rows + int(left_out.replace(",", "")) == len(many.latencies)
         assert page.count("<details>") == page.count("</details>") == whole.count("<details>")
         assert page.index("| SLOWER |") < page.index("</details>", page.index("| SLOWER |"))
+
+
+@pytest.mark.parametrize(
+    ("further", "told"), [(0, []), (1, ["| and 1 more target |"]), (2, ["| and 2 more targets |"])]
+)
+def test_targets_beyond_the_first_are_counted(further: int, told: list[str]) -> None:
+    targets = [f"fake{number}" for number in range(VISIBLE_TARGETS + further)]
+    records = [fake.record(name, chunk=chunk, bound=1e-3) for name in targets for chunk in (1, 2)]
+    page = comparison_markdown(compare_runs(fake.run(records, "main"), fake.run(records, "pull")))
+    assert re.findall(r"^\| and .*? \|", page, re.MULTILINE) == told
 
 
 def test_of_two_trials_every_change_is_a_line() -> None:

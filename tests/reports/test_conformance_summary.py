@@ -36,6 +36,7 @@ def printed(*records: Record) -> str:
     [
         ((checked("pass", "pass"),), "✓ all 2"),
         ((checked("pass", "not-applicable"),), "✓ all 1"),
+        ((checked("too-short", "not-applicable"),), "none ran"),
         ((checked("chaotic", "pass"),), "✓ all 2, up to chaos: values"),
         ((checked("pass", "fail"),), "✗ state 1 of 1"),
         ((checked("pass", "fail"), checked("fail", "fail", chunk=4)), "✗ values 1 of 2, state 2 of 2"),

@@ -23,6 +23,12 @@ def test_a_page_that_no_comment_holds_is_cut_between_two_lines_and_says_so() -> 
     assert page.endswith(f"{'x' * 1_900}.\n\n{CUT}\n")
 
 
+def test_a_page_is_cut_at_the_last_line_that_a_comment_holds() -> None:
+    for length in range(1_400, 1_500, 5):
+        page = night_page(night(("x" * length,) * SHOWN), OF_NO_RUN)
+        assert COMMENT_CHARACTERS - length - 10 < len(page) <= COMMENT_CHARACTERS
+
+
 def test_a_page_that_a_comment_holds_is_whole() -> None:
     page = night_page(night(("the site was not made",)), OF_NO_RUN)
     assert "## Machine" in page

@@ -50,8 +50,8 @@ def test_cold_paced_and_batched_latencies_have_their_columns() -> None:
 
 
 def test_the_answer_names_who_keeps_up_who_misses_most_and_what_cold_caches_cost() -> None:
-    answer = path_answer([streamed(), streamed(12e-3, cold=1.5, misses=2900, chunk=128)])
-    assert "called every 10.0 ms. By their median, 1 of 2 keep up; 1 missed no deadline." in answer
+    answer = path_answer([streamed(), streamed(chunk=64), streamed(12e-3, cold=1.5, misses=2900, chunk=128)])
+    assert "called every 10.0 ms. By their median, 2 of 3 keep up; 2 missed no deadline." in answer
     assert "`fakelib:ops` looped-stitched at chunk 128 missed the most: 2900 of 3,000 (96.67 %)" in answer
     assert "takes 1.50× (`fakelib:ops` looped-stitched at chunk 128) to 3.00×" in answer
 

@@ -62,6 +62,11 @@ def test_widths_that_are_beyond_what_is_shown_are_told_as_such(tmp_path, half_wi
     assert told in reliability_sentences(shown(tmp_path, sampled(half_width)))[0]
 
 
+def test_only_latencies_with_an_interval_are_counted_as_half_of_them(tmp_path):
+    others = fake.record("fakemlir", "linalg", chunk=1)
+    assert reliability_sentences(shown(tmp_path, sampled(), others))[0].startswith("Half of the 2 latencies")
+
+
 def test_a_latency_that_spent_its_budget_is_not_precise(tmp_path):
     assert "0 reached the requested precision, 2 spent" in reliability_sentences(shown(tmp_path, sampled(0.05)))[0]
 

@@ -510,6 +510,15 @@ def test_every_expected_failure_has_a_row_and_those_that_passed_come_first() -> 
     ]
 
 
+def test_a_fault_that_failed_one_check_and_passed_another_has_a_row_for_each() -> None:
+    failures = tuple(
+        ExpectedFailureResult(what=what, verdict=verdict, reason="a known fault", upstream="fake/project#1")
+        for what, verdict in (("values", "failed"), ("state", "passed"))
+    )
+    shown = rows(section(markdown(fake.record(expected_failures=failures)), "Expected failures"))
+    assert [(row[0], row[3]) for row in shown] == [("passed unexpectedly", "state"), ("failed, as expected", "values")]
+
+
 @pytest.mark.parametrize("unmeasured", [None, "", "no probe is compiled here"])
 def test_a_floor_that_is_not_there_has_a_dash_with_a_reason(unmeasured) -> None:
     floor = (

@@ -12,7 +12,7 @@ pytest.importorskip("ruamel.yaml")
 
 from rnnbench.history import SILENCE, Acceptance, Alert, Alerts, Detection, History, Measured, News, UpstreamReport
 from rnnbench.reports import triage_page
-from rnnbench.reports.triage import alert_sentence
+from rnnbench.reports.triage import SHOWN, alert_sentence
 
 NOW = datetime(2026, 1, 20, 12)
 TRIALS = tuple(f"fake_case/fakemlir:linalg/c{k:02d}" for k in range(60))
@@ -123,6 +123,17 @@ def test_what_was_decided_stands_in_its_section(saved: Alerts, news: News) -> No
     assert "accepted until 2026-01-25 by Ada: known (`soon`)" in ending
     assert "(`perhaps`)" in candidates
     assert not any(f"(`{name}`)" in "".join(sections) for name in ("late", "old", "refuted"))
+
+
+@pytest.mark.parametrize(("number", "folded"), [(SHOWN, ""), (SHOWN + 2, "<details><summary>2 more</summary>")])
+def test_a_long_section_is_folded_after_its_first_lines(saved: Alerts, news: News, number: int, folded: str) -> None:
+    alerts = [Alert(id=f"a{k:02}", state="confirmed", found=SLOW) for k in range(number)]
+    section = page(saved, news, *alerts).partition("## Still open")[2].partition("\n## ")[0]
+    first, _, rest = section.partition("<details>")
+    assert first.count("\n- ") == SHOWN
+    assert rest.count("\n- ") == number - SHOWN
+    assert folded in section
+    assert ("<details>" in section) == bool(folded)
 
 
 def test_text_of_records_and_of_people_is_shown_and_nothing_else(saved: Alerts, news: News) -> None:

@@ -14,7 +14,7 @@ from rnnbench.optional import MissingExtraError, require
 from rnnbench.results.compare import compare_runs, compared_record
 from rnnbench.results.finding import Finding, FindingKind
 from rnnbench.results.reading import StoreError
-from rnnbench.results.record import CheckResult, Outcome, Record
+from rnnbench.results.record import CheckResult, CommonTrial, Outcome, Record
 from rnnbench.results.run import Run
 from rnnbench.results.timing import Latency, disturbed_share
 
@@ -371,6 +371,11 @@ def test_what_a_comparison_never_looks_at_can_be_left_out_of_its_records() -> No
     )
     assert whole == small
     assert [change.fact for change in small.facts] == ["failed_checks"]
+
+
+def test_a_comparison_keeps_no_common_trial_of_its_records() -> None:
+    record = fake.record().model_copy(update={"common_trial": CommonTrial(trial="a", group=0, groups=2, bound=1e-3)})
+    assert compared_record(record).common_trial is None
 
 
 def test_all_differences_of_machines_are_one_warning() -> None:

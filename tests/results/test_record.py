@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import fake_records as fake
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from quick_tests import examples
 
-from rnnbench.results.record import SCHEMA, CheckResult, CommonTrial, Environment, Record
+from rnnbench.results.record import SCHEMA, CheckResult, CommonTrial, Environment, Record, worst_rounding
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.timing import Timing
 
@@ -100,3 +101,16 @@ def test_no_busy_thread_means_that_none_was_seen() -> None:
     content = json.loads(fake.record().environment.model_dump_json())
     assert Environment.model_validate({**content, "threads_busy": 0}).threads_busy is None
     assert Environment.model_validate({**content, "threads_busy": 2}).threads_busy == 2
+
+
+def test_a_copy_with_a_name_that_is_no_field_is_refused() -> None:
+    with pytest.raises(TypeError, match="Record has no field anchor"):
+        fake.record().model_copy(update={"anchor": None, "reason": "none"})
+
+
+@pytest.mark.parametrize("errors", [(0.5, math.nan, 3.0), (math.nan, 3.0, None), (3.0, None, math.nan)])
+def test_an_error_that_is_no_number_is_the_worst(errors: tuple[float | None, ...]) -> None:
+    results = [CheckResult(verdict="pass", rounding=error) for error in errors]
+    assert math.isnan(worst_rounding(results) or 0.0)
+    assert worst_rounding(result for result in results if result.rounding == 3.0) == 3.0
+    assert worst_rounding([CheckResult(verdict="pass")]) is None

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import fake_records as fake
 import made_history
 import pytest
 from browser import opened_chromium
@@ -15,6 +16,7 @@ from made_site import NIGHTS, Made, night, samples
 
 from rnnbench.results import read_run, save_samples
 from rnnbench.site import method
+from rnnbench.site.content import Content, read_content
 
 OPENED = ExitStack()
 """Ends the browser, where one was begun."""
@@ -35,6 +37,12 @@ def documents_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(method, "html_of", lambda text, documents: html_of(text, frozenset(documents)))
         yield
+
+
+@pytest.fixture(scope="session")
+def content(tmp_path_factory: pytest.TempPathFactory) -> Content:
+    """Of a run of 31 January."""
+    return read_content([read_run(fake.write_run(tmp_path_factory.mktemp("run") / "run", [fake.record()]))], None)
 
 
 @pytest.fixture(scope="session")

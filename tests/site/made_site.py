@@ -9,12 +9,31 @@ import fake_records as fake
 import made_history
 import numpy as np
 
+from rnnbench.history import Change
 from rnnbench.results import SAMPLE_COLUMNS, Record, Run
 
 NIGHTS, STEP = 14, 7
 HOSTILE = '<img src=x onerror="window.hit=1">\'"</script><script>window.hit=2</script>\u2028\u202eetirw'
 HOSTILE_SHOWN = '<img src=x onerror="window.hit=1">\'"</script><script>window.hit=2</script> \\u202eetirw'
 """What a page shows of it: a line separator is a space, and a sign that turns text around is written out."""
+
+
+CHANGE = Change(
+    machine="fake",
+    level="trial",
+    subject="t1",
+    backend="fakelib",
+    measure="bound",
+    run="night",
+    night="2026-01-30T02:00:00",
+    last_run="before",
+    versions=("1", "2"),
+    ratio=1.1,
+    interval=(1.05, 1.15),
+    cause="program",
+    reason="",
+)
+"""A slowdown of a trial on the day before the run of the fixture `content`."""
 
 
 SAMPLES, DISTURBED = 500, 50

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import fake_records as fake
 import pytest
+from made_site import CHANGE
 
-from rnnbench.history import Acceptance, Alert, Change, Detection, Measured, UpstreamReport
-from rnnbench.results import read_run
+from rnnbench.history import Acceptance, Alert, Detection, Measured, UpstreamReport
 from rnnbench.site.alerts import NAMED, alert_rows, beside_alerts, open_alerts
 from rnnbench.site.changes import change_rows
-from rnnbench.site.content import Content, read_content
-
-
-@pytest.fixture(scope="module")
-def content(tmp_path_factory) -> Content:
-    """Of a run of 31 January."""
-    return read_content([read_run(fake.write_run(tmp_path_factory.mktemp("run") / "run", [fake.record()]))], None)
-
 
 FOUND = Detection(
     machine="fake",
@@ -103,23 +94,8 @@ def test_an_open_alert_has_the_commands_that_show_it_and_a_closed_one_has_none(c
 
 
 def test_a_change_that_an_open_alert_tells_is_told_once(content):
-    level = Change(
-        machine="fake",
-        level="trial",
-        subject="t1",
-        backend="fakelib",
-        measure="bound",
-        run="night",
-        night="2026-01-30T02:00:00",
-        last_run="before",
-        versions=("1", "2"),
-        ratio=1.1,
-        interval=(1.05, 1.15),
-        cause="program",
-        reason="",
-    )
-    others = (replace(level, subject="t2"), replace(level, measure="public"), replace(level, machine="other"))
-    found = replace(content, changes=(level, *others))
+    others = (replace(CHANGE, subject="t2"), replace(CHANGE, measure="public"), replace(CHANGE, machine="other"))
+    found = replace(content, changes=(CHANGE, *others))
     alert, old = (
         Alert(id="n", state="new", found=FOUND.model_copy(update={"night": f"2026-01-{day}T02:00:00"}))
         for day in (30, 10)

@@ -5,38 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import fake_records as fake
 import pytest
+from made_site import CHANGE
 
-from rnnbench.history import Change, Event
-from rnnbench.results import read_run
+from rnnbench.history import CheckEntry, Event, FailedTrial
 from rnnbench.site.changes import change_rows, last_week
-from rnnbench.site.content import Content, read_content
 from rnnbench.site.overview import write_overview
 from rnnbench.site.page import Folder
 
-CHANGE = Change(
-    machine="fake",
-    level="trial",
-    subject="t1",
-    backend="fakelib",
-    measure="bound",
-    run="night",
-    night="2026-01-30T02:00:00",
-    last_run="before",
-    versions=("1", "2"),
-    ratio=1.1,
-    interval=(1.05, 1.15),
-    cause="program",
-    reason="",
-)
 EVENT = Event("fake", "fakelib", "t2", "outcome", "night", "2026-01-29T02:00:00", "nonconforming", "ok", ("1", "2"))
-
-
-@pytest.fixture(scope="module")
-def content(tmp_path_factory) -> Content:
-    """Of a run of 31 January."""
-    return read_content([read_run(fake.write_run(tmp_path_factory.mktemp("run") / "run", [fake.record()]))], None)
 
 
 def test_a_change_is_a_sentence_with_its_interval_and_versions(content):
@@ -124,6 +101,43 @@ def test_what_is_right_again_is_mended(content):
     worse = replace(EVENT, before="ok", after="nonconforming")
     found = replace(content, changes=(replace(CHANGE, ratio=0.9),), events=(EVENT, worse))
     assert [row.sentence for row in change_rows(found) if row.is_mended] == ["conforms again"]
+
+
+def checked(night: str, versions: str, *failing: str) -> CheckEntry:
+    failed = tuple(
+        FailedTrial(trial=name, outcome="nonconforming", failed_checks=("values",), reason=f"{name} is wrong")
+        for name in failing
+    )
+    return CheckEntry(
+        run_id=night,
+        run=night,
+        started=f"{night}T02:00:00",
+        machine="fake",
+        machine_cpu=None,
+        backend="fakelib",
+        versions=versions,
+        cases=(),
+        trials=("t1", "t2", "t3"),
+        expected_failures=0,
+        unexpected_passes=0,
+        unsupported=0,
+        failed=failed,
+    )
+
+
+def test_a_check_of_a_new_version_says_what_fails_and_what_conforms_again(content):
+    checks = (checked("2026-01-28", "p 1", "t1", "t2"), checked("2026-01-29", "p 2", "t2", "t3"))
+    rows = change_rows(replace(content, checks=checks))
+    assert [(row.direction, row.is_mended, row.sentence) for row in rows] == [
+        ("worse", False, "the conformance check finds 1 of 3 trials checked failing: t3 is wrong"),
+        ("better", True, "1 of 3 trials checked conform again"),
+        ("worse", False, "the conformance check finds 2 of 3 trials checked failing: t1 is wrong"),
+    ]
+    assert [(row.detail, row.together) for row in rows] == [
+        ("p 1 → p 2", (("t3", ""),)),
+        ("p 1 → p 2", (("t1", ""),)),
+        ("p 1", (("t1", ""), ("t2", ""))),
+    ]
 
 
 @pytest.mark.parametrize(

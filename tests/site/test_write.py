@@ -24,6 +24,7 @@ from rnnbench.history import Alert, Alerts, Detection, History
 from rnnbench.locks import locked_folder
 from rnnbench.results import Run, StoreError, read_run
 from rnnbench.site import write_site
+from rnnbench.site.content import read_content
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "reports" / "site"
@@ -216,6 +217,32 @@ def test_two_machines_with_one_processor_are_told_apart(small, tmp_path, differi
         values, texts = zip(*options, strict=True)
         assert len(set(values)) == len(values), name
         assert len(set(texts)) == len(texts), name
+
+
+def test_a_machine_is_told_by_its_processor_where_that_says_which_it_is(tmp_path):
+    cpus = ("Fake CPU", "Fake CPU", "Other Fake CPU")
+    runs = [
+        Run(tmp_path, fake.info(run=str(number), machine={"cpu": cpu, "cores": number}), (fake.record(),))
+        for number, cpu in enumerate(cpus)
+    ]
+    content = read_content(runs, None)
+    names = {machine.name: content.short_name(machine) for machine in content.machines}
+    assert len(names) == 3
+    assert all(short == ("Other Fake CPU" if "Other" in name else name) for name, short in names.items())
+
+
+def test_a_shared_measurement_leads_to_the_page_of_its_own_interpreter(tmp_path):
+    own = fake.record()
+    shared = fake.record(time="unrolled", bound=None, same_as=own.trial)
+    runs = [
+        Run(tmp_path, fake.info(run=python, machine={"cpu": "Fake CPU", "python": python}), (own, shared))
+        for python in ("3.11.7", "3.12.1")
+    ]
+    content = read_content(runs, None)
+    write_site(runs, None, tmp_path / "site")
+    for machine in content.machines:
+        text = (tmp_path / "site" / "trials" / f"{machine.shown[shared.trial].page}.html").read_text(encoding="utf-8")
+        assert f'<a href="{machine.shown[own.trial].page}.html">{own.trial}</a>' in text
 
 
 def test_what_moved_is_said_in_sentences(made):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -89,7 +89,8 @@ def bisect(
     releases = _releases(list_releases(package_name, versions or "", listed), package_name, good, bad)
     tell(f"{trial.id}: {len(releases)} releases of {package_name}, from {good} to {bad}.")
     leaves(lambda: f"Finished steps are in {results}.")
-    selected = f"{' '.join(quote(str(case)) for case in selection.cases)} --backend={trial.target} --only {trial.id}"
+    settings = [word for setting in selection.overrides for word in ("--set", setting)]
+    selected = shlex.join([*map(str, selection.cases), f"--backend={trial.target}", *settings, "--only", trial.id])
     with ProgressBar(console(), 2 * len(releases)) as progress:
         steps = Steps(trial, Store(results), environments, progress, selected)
         judge = (

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from rnnbench.cli.option_types import GivenPath
 from rnnbench.cli.options import RESULTS, console, require_replaceable
 from rnnbench.cli.output import tell_warnings, write_text_file
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from rnnbench.results import Run
 
 T = TypeVar("T")
-STDOUT = "-"
+_OUTPUT = GivenPath(dir_okay=False, allow_dash=True)
+STDOUT = Path("-")
 
 
 @click.command(short_help="Compare two runs: what changed, and which changes matter.")
@@ -44,8 +46,13 @@ STDOUT = "-"
     "[default: nonconforming,failed,unsupported,slower]",
 )
 @click.option("--across-machines", is_flag=True, help="Compare runs of two machines, and mark every result.")
-@click.option("--markdown", metavar="FILE", help="Write a page for a pull request's comment; - is standard output.")
-@click.option("--json", "as_json", metavar="FILE", help="Write all of it as JSON; - is standard output.")
+@click.option(
+    "--markdown",
+    metavar="FILE",
+    type=_OUTPUT,
+    help="Write a page for a pull request's comment; - is standard output.",
+)
+@click.option("--json", "as_json", metavar="FILE", type=_OUTPUT, help="Write all of it as JSON; - is standard output.")
 def compare(
     base: str,
     new: str,
@@ -53,8 +60,8 @@ def compare(
     thresholds: tuple[str, ...],
     names: tuple[str, ...],
     across_machines: bool,
-    markdown: str | None,
-    as_json: str | None,
+    markdown: Path | None,
+    as_json: Path | None,
 ) -> None:
     """Compare two runs, trial by trial.
 
@@ -117,19 +124,17 @@ def _parsed(parse: Callable[[Iterable[str]], T], texts: tuple[str, ...], option:
         raise click.BadParameter(str(error), param_hint=option) from error
 
 
-def _check_files(targets: Mapping[str, str | None]) -> None:
-    """Refuse an empty name, a file of a run, and one file for both outputs."""
-    files = {option: Path(text) for option, text in targets.items() if text is not None and text != STDOUT}
+def _check_files(targets: Mapping[str, Path | None]) -> None:
+    """Refuse a file of a run, and one file for both outputs."""
+    files = {option: file for option, file in targets.items() if file is not None and file != STDOUT}
     for option, file in files.items():
-        if not targets[option]:
-            raise click.BadParameter("expected a file, got an empty text", param_hint=option)
         require_replaceable(file, option)
     if len({os.path.realpath(file) for file in files.values()}) < len(files):
         raise click.UsageError("--markdown and --json name one file; name two")
 
 
-def _write(target: str, text: str, option: str) -> None:
+def _write(target: Path, text: str, option: str) -> None:
     if target == STDOUT:
         click.echo(text, nl=False)
         return
-    write_text_file(option.removeprefix("--"), Path(target), text, option)
+    write_text_file(option.removeprefix("--"), target, text, option)

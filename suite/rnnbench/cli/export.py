@@ -100,10 +100,10 @@ def _write(chosen: Export | BinaryExport, run: Run, stream: BinaryIO) -> None:
 
     if isinstance(chosen, BinaryExport):
         chosen.write(run, stream)
+        stream.flush()
     else:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
         try:
             chosen.write(run, text)
         finally:
             text.detach()
-    stream.flush()

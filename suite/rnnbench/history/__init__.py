@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     from rnnbench.history.measures import MEASURES, Measure
     from rnnbench.history.release_file import ReleaseFile, ReleaseInfo, write_release
     from rnnbench.history.release_words import release_change_lines
-    from rnnbench.history.releases import ReleasePoint, ReleaseSeries, ReleaseStep, release_changes, release_series
+    from rnnbench.history.releases import (
+        ReleasePoint,
+        ReleaseSeries,
+        ReleaseStep,
+        release_changes,
+        release_series,
+        release_versions,
+    )
     from rnnbench.history.series import machines_without_anchors
     from rnnbench.history.settings import HistorySettings, read_settings
     from rnnbench.history.store import Addition, History

@@ -5,7 +5,7 @@ A release was sampled in turn with the reference, so the machine's speed is in b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -74,6 +74,11 @@ def version_order(text: str) -> tuple[int, Version, str]:
         return 1, Version(text), text
     except InvalidVersion:
         return 0, Version("0"), text
+
+
+def release_versions(series: Iterable[ReleaseSeries]) -> list[str]:
+    """Every release of some series once, the oldest first."""
+    return sorted({point.version for each in series for point in each.points}, key=version_order)
 
 
 def release_series(history: History) -> tuple[ReleaseSeries, ...]:

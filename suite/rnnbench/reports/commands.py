@@ -6,17 +6,14 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import PurePath
 
 from rnnbench.devices import KINDS
 from rnnbench.history import MEASURES, SILENCE, CheckEntry, Detection, RunEntry
 from rnnbench.reports.escape import Markdown
-from rnnbench.results import parse_versions, sql_literal, visible, words_of
+from rnnbench.results import case_file_in, parse_versions, settings_in, sql_literal, visible, words_of
 
 _SHOWN_FACTS = {"outcome": "outcome, reason", "measured": "outcome", "failed_checks": "outcome, failed_checks"}
 """Columns that show a fact, where it is not the column of its name."""
-_SET = "--set"
 
 
 @dataclass(frozen=True)
@@ -72,26 +69,16 @@ class Commands:
         """The file of a case and the settings (`--set`), as the newest run that names it was started with."""
         for run in reversed(self.runs):
             words = words_of(run.command)
-            for word in words:
-                if PurePath(word).suffix in (".yaml", ".yml") and PurePath(word).stem == case:
-                    return (word, *_settings(words))
+            if (file := case_file_in(words, case)) is not None:
+                return (file, *settings_in(words))
         return (f"cases/{case}.yaml",)
-
-
-def _settings(words: Sequence[str]) -> Iterator[str]:
-    """The options of a command line that replace values of its cases."""
-    for word, after in pairwise((*words, "")):
-        if word == _SET:
-            yield from (word, after)
-        elif word.startswith(f"{_SET}="):
-            yield word
 
 
 def _on_device(trial: str) -> Iterator[str]:
     """The setting for the device of a trial, which its id has: a night checks its cases on its own devices."""
     named = re.search(r"-([a-z]+)-t\d+-[0-9a-f]{8}$", trial)
     if named and named[1] in KINDS and not KINDS[named[1]].everywhere:
-        yield from (_SET, f"target.device={named[1]}")
+        yield from ("--set", f"target.device={named[1]}")
 
 
 def _command(*words: str) -> str:

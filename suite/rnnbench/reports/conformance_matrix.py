@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table
-from rnnbench.results import NO_ANSWER, Entry, Record, View
+from rnnbench.results import NO_ANSWER, Entry, Record, View, worst_rounding
 
 
 def conformance_table(view: View) -> Table:
@@ -45,8 +44,7 @@ def _check_cell(check: str, records: Sequence[Record]) -> str:
         too_short = any(figure is not None and figure.verdict == "too-short" for figure in figures)
         return "too short" if too_short else "n/a" if any(figures) else units.MISSING
     failed = [figure for figure in ran if figure.verdict == "fail"]
-    shown = [figure.rounding for figure in failed or ran if figure.rounding is not None]
-    worst = max(shown, key=lambda value: math.inf if math.isnan(value) else value, default=None)
+    worst = worst_rounding(failed or ran)
     chaotic = any(figure.verdict == "chaotic" for figure in ran)
     expected = sum(f.what == check and f.verdict == "failed" for record in records for f in record.expected_failures)
     mark = "xfail" if expected == len(failed) else "✗"

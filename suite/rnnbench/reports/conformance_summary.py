@@ -13,7 +13,7 @@ from rnnbench.reports.coverage import coverage, sentences
 from rnnbench.reports.escape import grid, line, print_grid, show
 from rnnbench.reports.tables import program
 from rnnbench.reports.terminal import print_outcomes
-from rnnbench.results import NO_ANSWER, CheckResult, Entry, Record, Run, view_runs
+from rnnbench.results import NO_ANSWER, CheckResult, Entry, Record, Run, view_runs, worst_rounding
 from rnnbench.spelling import count
 
 
@@ -83,8 +83,7 @@ def _never_begun(records: Sequence[Record]) -> Iterator[str]:
 
 
 def _worst(entries: Sequence[Entry]) -> str:
-    figures = (figure for entry in entries for figure in entry.record.conformance.values())
-    worst = max((figure.rounding for figure in figures if figure.rounding is not None), default=None)
+    worst = worst_rounding(result for entry in entries for result in entry.record.conformance.values())
     return units.MISSING if worst is None else f"{units.multiple(worst)}×"
 
 
@@ -104,5 +103,7 @@ def _checks(entries: Sequence[Entry]) -> Text:
         return line(f"✗ {', '.join(broken)}", style="bold red")
     if xfail := [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count]:
         return line(f"xfail {', '.join(xfail)}", style="yellow")
+    if not ran:
+        return line("none ran", style="yellow")
     diverging = ", up to chaos: " + ", ".join(sorted(chaotic)) if chaotic else ""
     return line(f"✓ all {len(ran)}{diverging}", style="green")

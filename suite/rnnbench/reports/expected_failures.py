@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rnnbench.reports.lowered import strategies
 from rnnbench.reports.tables import Table
 from rnnbench.results import Entry, Record, View
 
@@ -15,20 +16,19 @@ def outcome_of(record: Record) -> str:
 
 def expected_failures_table(view: View) -> Table:
     """The expected failures that trials were tested for, those that passed first."""
-    groups: dict[tuple[str, str, str, str], list[Entry]] = {}
+    groups: dict[tuple[str, str, str, str], list[tuple[Entry, str]]] = {}
     for entry in view.entries:
         for failure in entry.record.expected_failures:
             verdict = XPASS if failure.verdict == "passed" else XFAIL
             key = (verdict, entry.target, failure.reason, failure.upstream)
-            groups.setdefault(key, []).append(entry)
+            groups.setdefault(key, []).append((entry, failure.what))
     rows = []
-    for (verdict, target, reason, upstream), entries in sorted(
+    for (verdict, target, reason, upstream), failures in sorted(
         groups.items(), key=lambda item: (item[0][0] == XFAIL, item[0])
     ):
-        what = sorted({f.what for entry in entries for f in entry.record.expected_failures if f.reason == reason})
-        trials = {entry.record.trial for entry in entries}
-        strategies = sorted({entry.strategy for entry in entries})
-        rows.append((verdict, target, ", ".join(strategies), ", ".join(what), str(len(trials)), reason, upstream))
+        what = ", ".join(sorted({what for _, what in failures}))
+        trials = {entry.record.trial for entry, _ in failures}
+        rows.append((verdict, target, strategies([e for e, _ in failures]), what, str(len(trials)), reason, upstream))
     return Table(
         "Expected failures",
         ("verdict", "program", "strategies", "what", "trials", "reason", "upstream"),

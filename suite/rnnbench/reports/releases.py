@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnbench.disk import write_text
-from rnnbench.history import ReleasePoint, ReleaseSeries, ReleaseStep
+from rnnbench.history import ReleasePoint, ReleaseSeries, ReleaseStep, release_versions
 from rnnbench.reports import units
 from rnnbench.reports.errors import unwritable_folder
 from rnnbench.reports.escape import Markdown, paragraph
@@ -24,16 +24,34 @@ RELEASE_LEGEND = (
 
 
 def release_tables(series: Sequence[ReleaseSeries], smallest: float = SMALLEST) -> list[Table]:
-    """For each latency path the releases against the trials, then for each trial every release with its interval."""
+    """The releases against the trials, then for each trial every release with its interval.
+
+    A table of the first kind has one latency path, one reference release and one machine.
+    """
     names = short_names(each.trial for each in series)
     measured = [each for each in series if any(point.ratios for point in each.points)]
-    paths = dict.fromkeys(each.path for each in measured)
-    overviews = [_overview(path, [each for each in measured if each.path == path], names, smallest) for path in paths]
-    return [*overviews, *(_detail(each, smallest) for each in measured)]
+    several_machines = len({each.machine for each in measured}) > 1
+    several_references = len({each.reference for each in measured}) > 1
+
+    def machine(each: ReleaseSeries) -> str:
+        return f", machine {each.machine}" if several_machines else ""
+
+    groups: dict[tuple[str, str, str], list[ReleaseSeries]] = {}
+    for each in measured:
+        groups.setdefault((each.path, each.reference, machine(each)), []).append(each)
+    overviews = [
+        _overview(f"{path} latency over that of {reference}{on_machine}", of_group, names, smallest)
+        for (path, reference, on_machine), of_group in groups.items()
+    ]
+    details = []
+    for each in measured:
+        over = f" over {each.reference}" if several_references else ""
+        details.append(_detail(f"{each.trial}, {each.path}{over}{machine(each)}", each, smallest))
+    return [*overviews, *details]
 
 
-def _overview(path: str, series: Sequence[ReleaseSeries], names: dict[str, str], smallest: float) -> Table:
-    versions = [point.version for point in max(series, key=lambda each: len(each.points)).points]
+def _overview(title: str, series: Sequence[ReleaseSeries], names: dict[str, str], smallest: float) -> Table:
+    versions = release_versions(series)
     columns = []
     for each in series:
         signs = {step.after: SIGNS.get(step.judged.verdict, "") for step in each.steps(smallest)}
@@ -41,11 +59,10 @@ def _overview(path: str, series: Sequence[ReleaseSeries], names: dict[str, str],
         columns.append([_ratio(by_version.get(version), signs.get(version, "")) for version in versions])
     rows = zip(versions, *columns, strict=True)
     heads = (names.get(each.trial, each.trial) for each in series)
-    reference = series[0].reference
-    return Table(f"{path} latency over that of {reference}", ("release", *heads), tuple(rows))
+    return Table(title, ("release", *heads), tuple(rows))
 
 
-def _detail(series: ReleaseSeries, smallest: float) -> Table:
+def _detail(title: str, series: ReleaseSeries, smallest: float) -> Table:
     steps = {step.after: step for step in series.steps(smallest)}
     rows = []
     for point in series.points:
@@ -61,7 +78,7 @@ def _detail(series: ReleaseSeries, smallest: float) -> Table:
             )
         )
     columns = ("release", "day", "against the release before", "ratio to the reference", "interval", "pairs")
-    return Table(f"{series.trial}, {series.path}", columns, tuple(rows), text=3)
+    return Table(title, columns, tuple(rows), text=3)
 
 
 def _against(step: ReleaseStep | None) -> str:

@@ -150,7 +150,7 @@ def _precision(latencies: Sequence[Latency], half_widths: Sequence[float]) -> It
         middle = median(half_widths)
         half = f"of {percent(middle)} or less" if middle <= WIDEST_PERCENT else percent(middle)
         yield (
-            f"Half of the {len(latencies)} latencies have an interval {half}, {most} "
+            f"Half of the {len(half_widths)} latencies have an interval {half}, {most} "
             f"(95 %, between processes){stopped}."
         )
     elif any(latency.sampling.blocks for latency in latencies):

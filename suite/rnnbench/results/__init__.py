@@ -99,10 +99,11 @@ if TYPE_CHECKING:
         Params,
         Record,
         SupportResult,
+        worst_rounding,
     )
     from rnnbench.results.rows import COLUMNS, Row, columns_table, row
     from rnnbench.results.run import Run, data_frame
-    from rnnbench.results.run_info import Conditions, NodeInfo, RunInfo, words_of
+    from rnnbench.results.run_info import Conditions, NodeInfo, RunInfo, case_file_in, settings_in, words_of
     from rnnbench.results.samples import SAMPLE_COLUMNS, SAMPLES_CAP, read_samples, samples_file, save_samples
     from rnnbench.results.shards import ShardInfo, WholePlan, write_whole_plan
     from rnnbench.results.store import Store, read_info, read_run, run_name

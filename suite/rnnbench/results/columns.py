@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from rnnbench.results.identity import fingerprint
-from rnnbench.results.record import NO_ANSWER, Record
+from rnnbench.results.record import NO_ANSWER, Record, worst_rounding
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.versions import versions_text
 
@@ -193,7 +193,10 @@ def outcome_columns() -> Iterator[Column]:
         lambda r, i: ", ".join(f.what for f in r.expected_failures if f.verdict == "failed") or None,
     )
     yield Column(
-        "worst_rounding", "ratio", "Largest error, in rounding errors expected at that step.", lambda r, i: _worst(r)
+        "worst_rounding",
+        "ratio",
+        "Largest error, in rounding errors expected at that step.",
+        lambda r, i: worst_rounding(r.conformance.values()),
     )
 
 
@@ -250,7 +253,3 @@ def _device_state(name: str, record: Record, info: RunInfo) -> Value:
 
 def _checks(record: Record) -> list[str]:
     return [name for name, check in record.conformance.items() if check.verdict not in NO_ANSWER]
-
-
-def _worst(record: Record) -> float | None:
-    return max((c.rounding for c in record.conformance.values() if c.rounding is not None), default=None)

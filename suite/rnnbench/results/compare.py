@@ -116,7 +116,7 @@ def compared_record(record: Record) -> Record:
         update={
             "conformance": {name: record.conformance[name] for name in record.failed_checks},
             "timing": record.timing.model_copy(update={"state_copy": None, "dispatch_floor": None}),
-            "anchor": None,
+            "common_trial": None,
             "floor": None,
             "metrics": {},
         }

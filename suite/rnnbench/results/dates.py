@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 AHEAD = timedelta(minutes=10)
-"""By as much a run may be later than now. Clocks that the network sets differ by less."""
+"""A run may be later than now by this much. Clocks that the network sets differ by less."""
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
 """A clock before this is wrong: rnnbench was written later. A machine without a battery begins in 1970."""
 FUTURE = "in the future"
@@ -16,8 +16,8 @@ PAST = "before rnnbench was written"
 def wrong_date(started: str) -> str:
     """FUTURE or PAST for a time in ISO 8601 that a wrong clock gave, else empty. It is UTC where it names no zone.
 
-    What is no time is not wrong. By a clock that is wrong nothing is: it would leave out every run that another day has
-    made.
+    A text that is no time is not wrong. If this machine's own clock is before EARLIEST, no time is wrong: otherwise all
+    runs would be left out.
     """
     now = datetime.now(UTC)
     if now < EARLIEST:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import get_args
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,6 +16,12 @@ class FrozenModel(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values. Raises TypeError for a name that is no field: Pydantic would keep the old value."""
+        if unknown := set(update or ()) - type(self).model_fields.keys():
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}")
+        return super().model_copy(update=update, deep=deep)
 
 
 def share_field_sets(model: BaseModel) -> None:

@@ -68,8 +68,8 @@ def rank(entries: Iterable[Entry]) -> list[Ranking]:
 def judge_bound(first: Entry, second: Entry) -> Judgement:
     """The ratio of the bound latencies first / second of two trials of one machine.
 
-    Where both were sampled in turn in each process, process by process; further processes of one of them are left out.
-    Elsewhere as between two runs, which a drift of the machine between the two is part of.
+    Two trials that were sampled in turn are compared in pairs of processes. If one has more processes, the further ones
+    are left out. Other trials are compared as those of two runs: a drift of the machine is then part of the ratio.
     """
     medians = first.ranked_bound.process_medians, second.ranked_bound.process_medians
     if _sitting(first) != _sitting(second):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
@@ -89,6 +91,15 @@ class CheckResult(FrozenModel):
     def not_begun(self) -> bool:
         """Whether the time of all checks was over before it."""
         return self.verdict == "too-short" and "planned" not in self.figures
+
+
+def worst_rounding(results: Iterable[CheckResult]) -> float | None:
+    """The largest error of some results, as a multiple of the expected rounding error; None where none has an error.
+
+    NaN, which a record of another program may have, is larger than any number.
+    """
+    errors = (result.rounding for result in results if result.rounding is not None)
+    return max(errors, key=lambda error: math.inf if math.isnan(error) else error, default=None)
 
 
 class ExpectedFailureResult(FrozenModel):

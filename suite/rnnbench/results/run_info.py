@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import PurePath
 from typing import Any
 
 from pydantic import ConfigDict, Field
@@ -98,3 +101,18 @@ def words_of(command_line: str) -> tuple[str, ...]:
         return tuple(shlex.split(command_line))
     except ValueError:
         return tuple(command_line.split(" "))
+
+
+def case_file_in(words: Sequence[str], case: str) -> str | None:
+    """The file of a case that a command line names, known by the case's name; None where it names no such file."""
+    names = (f"{case}.yaml", f"{case}.yml")
+    return next((word for word in words if PurePath(word).name in names), None)
+
+
+def settings_in(words: Sequence[str]) -> Iterator[str]:
+    """The options of a command line that replace values of its cases (`--set`), with their values."""
+    for word, after in pairwise((*words, "")):
+        if word == "--set":
+            yield from (word, after)
+        elif word.startswith("--set="):
+            yield word

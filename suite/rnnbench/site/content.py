@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import PurePosixPath
 from typing import Any
 
 from rnnbench.history import (
@@ -33,7 +32,9 @@ from rnnbench.results import (
     StoreError,
     View,
     Workload,
+    case_file_in,
     file_name,
+    settings_in,
     sound,
     split_by_machine,
     view_runs,
@@ -291,14 +292,7 @@ def workload_name(machine: Machine, workload: Workload) -> str:
 def command_of(entry: Entry, run: Run) -> str:
     """The command that measures one trial again: its case, and what the run's command changed in it."""
     case = entry.record.case
-    words = list(run.info.command)
-    files = [word for word in words if PurePosixPath(word).stem == case and word.endswith((".yaml", ".yml"))]
-    changed = []
-    for index, word in enumerate(words):
-        if word == "--set" and index + 1 < len(words):
-            changed += [word, words[index + 1]]
-        elif word.startswith("--set="):
-            changed.append(word)
+    words = run.info.command
+    file = case_file_in(words, case) or f"cases/{case}.yaml"
     digits = entry.record.trial.rpartition("-")[2]
-    named = files[:1] or [f"cases/{case}.yaml"]
-    return shlex.join(["rnnbench", "run", *named, *changed, f"--backend={entry.target}", f"--only={digits}"])
+    return shlex.join(["rnnbench", "run", file, *settings_in(words), f"--backend={entry.target}", f"--only={digits}"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from rnnbench.history import MEASURES, History, ReleaseSeries, ReleaseStep, release_changes
+from rnnbench.history import MEASURES, History, ReleaseSeries, ReleaseStep, release_changes, release_versions
 from rnnbench.reports import change_with_interval
 from rnnbench.results import ERROR_RATE, SMALLEST, Judgement, short_names
 from rnnbench.site.changes import SIGN
@@ -192,8 +192,6 @@ def _tables(content: Content, charts: Sequence[ReleaseChart]) -> Iterator[RatioT
             (names[c.series.trial], content.pages.get((c.series.machine, c.series.trial), "")) for c in of_path
         )
         by_version = [{row.version: row for row in chart.rows} for chart in of_path]
-        longest = max(of_path, key=lambda chart: len(chart.rows))
-        rows = tuple(
-            (row.version, tuple(chart_rows.get(row.version) for chart_rows in by_version)) for row in longest.rows
-        )
+        versions = release_versions(chart.series for chart in of_path)
+        rows = tuple((version, tuple(chart_rows.get(version) for chart_rows in by_version)) for version in versions)
         yield RatioTable(path, trials, rows)

@@ -96,7 +96,7 @@ def _write_trial(
         shown=shown,
         record=record,
         measured=measured,
-        shared_page=content.pages.get((machine.fingerprint, record.same_as or ""), ""),
+        shared_page=machine.shown[record.same_as].page if record.same_as in machine.shown else "",
         place=place,
         nights=len(timed),
         chart={"series": series, "nights": nights},

@@ -172,12 +172,13 @@ def _phrase(node: dict[str, Any]) -> str:
     if kind == "array":
         return f"a list of at most {node['maxItems']:,} mappings" if "maxItems" in node else "a list"
     if kind == "string":
-        least = f"{node['minLength']} to" if "minLength" in node else "at most"
-        return f"a text of {least} {node['maxLength']:,} characters"
+        return _text(node)
     if kind == "object":
         needed = node.get("required") or node.get("anyOf", [{}])[0].get("required")
         return "a mapping" + (f" with {', '.join(needed)}" if needed else "")
-    return {"boolean": "true or false", "null": "null"}[str(kind)]
+    if "$ref" in node:
+        return "a mapping"
+    return {"boolean": "true or false", "null": "null"}.get(str(kind), "another value")
 
 
 def _either(kinds: list[dict[str, Any]]) -> str:
@@ -185,6 +186,14 @@ def _either(kinds: list[dict[str, Any]]) -> str:
     if len(kinds) == 2 and kinds[1].get("items") == kinds[0]:
         return f"{_phrase(kinds[0])}, or a list of such"
     return " or ".join(_phrase(kind) for kind in kinds)
+
+
+def _text(node: dict[str, Any]) -> str:
+    """A text and its limits, of which a schema may have any."""
+    least, most = node.get("minLength"), node.get("maxLength")
+    if most is None:
+        return "a text" if least is None else f"a text of at least {least:,} characters"
+    return f"a text of {'at most' if least is None else f'{least:,} to'} {most:,} characters"
 
 
 def _number(node: dict[str, Any]) -> str:

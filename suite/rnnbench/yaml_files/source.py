@@ -1,7 +1,8 @@
 """YAML text to plain data, with the line and column of every key and value.
 
 It reads PyYAML's events. Anchors, aliases, tags and second documents are refused at their place, and nothing is ever
-expanded. Plain scalars follow the core schema of YAML 1.2: `no` is a text, `010` is ten.
+expanded. Plain scalars follow the core schema of YAML 1.2: `no` is a text, `010` is ten. But `0x10` and `0o10` are
+texts.
 """
 
 from __future__ import annotations
