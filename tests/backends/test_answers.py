@@ -85,7 +85,7 @@ def test_what_an_adapter_prepares_is_asked_of_it_and_an_adapter_may_have_nothing
         CheckedBackend("b", fails).prepare_builds("r", "cpu")
 
 
-@pytest.mark.parametrize("answer", [5, Allocated(-1, 7), Allocated(5, -7), Allocated("many", 7)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("answer", [5, Allocated(-1, 7), Allocated(5, -7), Allocated(7, 5), Allocated("many", 7)])  # type: ignore[arg-type]
 def test_a_count_that_cannot_be_is_refused(answer: object) -> None:
     with pytest.raises(AdapterError, match="'b' returned no valid answer from allocated"):
         counting(answer).allocated("cuda")

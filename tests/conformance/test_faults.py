@@ -32,7 +32,8 @@ def trial_for(fault: Fault):
     long = fault.found_by in {check.name for check in ENDURANCE}
     return replace(
         trial,
-        model=Model(**{"cell": "lstm", "input": 3, "hidden": 4, **model}),
+        model=given.get("model") or Model(**{"cell": "lstm", "input": 3, "hidden": 4, **model}),
+        steps=given.get("steps", trial.steps),
         dtype=given.get("dtype", "float32"),
         batch=given.get("batch", 1),
         lengths=given.get("lengths", "full"),

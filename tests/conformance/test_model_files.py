@@ -94,6 +94,28 @@ class OneBehind(FileSession):
         return {n: self.state[n] if stays and a.dtype.kind != "f" else a for n, a in state.items()}
 
 
+class ClipsAPositionThatIsSet(FileSession):
+    """A table of three places, of the four that there are."""
+
+    def _write_state(self, state):
+        super()._write_state({**state, "step": np.minimum(state["step"], 2)})
+
+
+class FirstCallHasNoConstant(FileSession):
+    """A constant is put into its place after the first call of a session."""
+
+    calls = 0
+
+    def compute(self, x):
+        given, self.calls = self.model, self.calls + 1
+        if self.calls == 1:
+            without = tuple((name, 0.0, dtype) for name, _, dtype in given.constants)
+            self.model = given.model_copy(update={"constants": without})
+        y = super().compute(x)
+        self.model = given
+        return y
+
+
 @pytest.fixture
 def on_states(monkeypatch):
     """The checks of values, states and signatures alone."""
@@ -207,6 +229,19 @@ def test_a_state_of_another_type_than_the_files_is_found(tmp_path, on_states):
 def test_a_whole_number_that_is_one_behind_is_found(tmp_path, on_states):
     failed = failures(numbered(TensorProto.INT64, tmp_path), OneBehind, tmp_path)
     assert "state step" in failed["values"]
+
+
+@pytest.mark.proof
+def test_a_whole_number_that_is_clipped_where_it_is_set_is_found(tmp_path, on_states):
+    failed = failures(numbered(TensorProto.INT64, tmp_path), ClipsAPositionThatIsSet, tmp_path)
+    assert {"start", "state", "bound"} <= failed.keys()
+
+
+@pytest.mark.proof
+def test_a_constant_that_comes_a_call_late_is_found(tmp_path, on_states):
+    trial = file_trial(files.odd(), tmp_path, chunk=1, state={"s": "next_s"}, constants={"gain": 0.75}, batch=0)
+    assert not failures(trial, FileSession, tmp_path)
+    assert {"chunks", "start", "bound"} <= failures(trial, FirstCallHasNoConstant, tmp_path).keys()
 
 
 def test_timed_calls_that_began_in_the_middle_of_the_ring_keep_their_position(tmp_path):

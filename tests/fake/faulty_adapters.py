@@ -14,6 +14,7 @@ import faulty_looks  # noqa: F401
 import faulty_memory  # noqa: F401
 import faulty_mixed  # noqa: F401
 import faulty_neighbours  # noqa: F401
+import faulty_networks  # noqa: F401
 import faulty_returns  # noqa: F401
 import faulty_rewinds  # noqa: F401
 import faulty_sequels  # noqa: F401

@@ -8,9 +8,10 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import queue
+import sys
 import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +43,7 @@ class Moved:
     sentence: str = ""
     path: str = "bound"
     trial: dict[str, Any] = field(default_factory=dict)
-    """What the trial must be. `beside` is another path that is sampled too."""
+    """What the trial must be. `beside` is another path that is sampled too, `scenario` one that is measured."""
 
     @property
     def name(self) -> str:
@@ -575,6 +576,45 @@ class RemembersTheRing(HonestBound):
         self.y = self.known[place]
 
 
+USED_AGAIN = "results of other streams or requests"
+
+
+@lies(USED_AGAIN, scenario="streams")
+class StreamsShareResults(HonestSession):
+    """What another stream gave in the same state a few calls ago, and no result of its own."""
+
+    def compute(self, x):
+        kept = self._program.__dict__.setdefault("kept", OrderedDict())
+        key = (x.tobytes(), *(array.tobytes() for array in self.state.values()))
+        if key not in kept or kept[key][0] is self:
+            burn(WORK_S)
+            kept[key] = (self, super().compute(x), self.state)
+            if len(kept) > 64:
+                kept.popitem(last=False)
+        _, y, state = kept[key]
+        self.state = {name: array.copy() for name, array in state.items()}
+        return y.copy()
+
+
+@lies(USED_AGAIN, scenario="server")
+class RemembersWhileItIsServed(Remembering):
+    """It looks among its callers for the loop that serves requests."""
+
+    def compute(self, x):
+        if "serve" not in callers():
+            self.__dict__.pop("own", None)
+        return super().compute(x)
+
+
+def callers() -> set[str]:
+    """The names of the functions that have led here."""
+    frame, names = sys._getframe(1), set()
+    while frame is not None:
+        names.add(frame.f_code.co_name)
+        frame = frame.f_back
+    return names
+
+
 # Out of the public call.
 
 
@@ -669,6 +709,16 @@ class Plain(HonestBound):
 
 @honest(path="public")
 class PlainPublic(HonestBound):
+    pass
+
+
+@honest(scenario="streams")
+class PlainStreams(HonestBound):
+    pass
+
+
+@honest(scenario="server")
+class PlainServer(HonestBound):
     pass
 
 

@@ -15,7 +15,7 @@ from harness_trials import SilentObserver, check_trial, context_in, expected_fai
 from killed_runs import written
 from planted_package import install, write_later
 from quick_tests import for_proof
-from rnnbench_fake import HANGING, FakeBackend
+from rnnbench_fake import HANGING, VERSION, FakeBackend
 from unasked import unasked_adapters
 from waiting import PATIENCE_S, ended, started_from_now, wait_until
 
@@ -313,6 +313,15 @@ def test_no_figures_are_believed_of_a_trial_whose_package_was_replaced_while_it_
             ours, others = read_run(plan.folder).records
             assert (not not_believed(ours.findings), not not_believed(others.findings)) == (is_believed, True)
             assert ("files of planted changed after the version was read" in not_believed(ours.findings)) != is_believed
+
+
+@pytest.mark.parametrize(("claimed", "told"), [("0.9", True), *for_proof(("1.0", False))])
+def test_a_version_that_the_packages_metadata_does_not_have_is_told(tmp_path, monkeypatch, claimed, told):
+    monkeypatch.setenv(VERSION, claimed)
+    trial = make_trial(measure=Measure(budget=0.01, processes=1))
+    _, records = run_trials([trial], tmp_path)
+    details = [finding.detail for finding in records[trial.id].findings]
+    assert any(f"says rnnbench-fake {claimed}, and the metadata" in detail for detail in details) == told
 
 
 def test_each_record_is_written_through_one_journal(tmp_path):

@@ -111,3 +111,16 @@ def test_a_hoisted_that_a_steps_latency_contradicts_is_told():
     assert claimed(timed(4, 8e-6, 1), timed(64, 70e-6, 1)) == []
     # A claim that a call reads the weights once lowers the floor as far as no claim does.
     assert claimed(timed(4, 8e-6, 4), timed(64, 30e-6, 64)) == []
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "weights", "told"), [(400_000, 1_000_000, True), (500_000, 1_000_000, False), (100, 60_000, False)]
+)
+def test_files_that_are_smaller_than_their_weights_are_told(nbytes, weights, told):
+    floor = LatencyFloor(nbytes=1, operations=1, weights=weights, hoisted=None, level="L2")
+    one = record(16, floor=floor)
+    assert one.artifact is not None
+    one = one.model_copy(update={"artifact": one.artifact.model_copy(update={"nbytes": nbytes})})
+    assert claimed(one) == [Claim.SIZE] * told
+    of_a_file = one.params.model_copy(update={"model": {"network": "file", "file": "mine.onnx"}})
+    assert claimed(one.model_copy(update={"params": of_a_file})) == []

@@ -7,20 +7,24 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 from harness_trials import make_trial
 from honest_adapter import HonestBound, HonestSession
 from moved_work import worker_with
+from quick_tests import for_proof
 
 from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.worker import commands, trial_sampler
 from rnnbench.worker.prepared_program import (
+    CHECKED_DEVICE_CALLS,
     DEVICE_CALLS,
     FIRST_CALLS,
     NO_STREAM,
     OTHER_CALL,
+    OTHER_RESULT,
     OTHER_STREAM,
     DeviceCall,
     believed,
@@ -74,7 +78,7 @@ def test_a_call_in_a_stream_has_the_median_of_the_devices_seconds(
     worker, ready = prepared(monkeypatch, tmp_path, clock)
     assert (ready.timed.verdict, dict(ready.unmeasured)) == ("pass", {})
     assert time_on_device(worker).metrics == {"device_time_per_step": CALL_S / TRIAL.strategy.chunk}
-    assert (clock.streams, clock.calls) == ([5], DEVICE_CALLS)
+    assert (clock.streams, clock.calls) == ([5], DEVICE_CALLS + CHECKED_DEVICE_CALLS)
     assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass", "the stream goes on as it was left"
 
 
@@ -107,7 +111,7 @@ def test_an_adapter_that_takes_a_stream_is_timed_in_one_of_the_suites(
         "the program is loaded again only at the end"
     )
     assert time_on_device(worker).metrics == {"device_time_per_step": CALL_S / TRIAL.strategy.chunk}
-    assert (taken, clock.calls) == ([6, "ended"], FIRST_CALLS + DEVICE_CALLS)
+    assert (taken, clock.calls) == ([6, "ended"], FIRST_CALLS + DEVICE_CALLS + CHECKED_DEVICE_CALLS)
     assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass", "the stream goes on as it was left"
 
 
@@ -154,3 +158,22 @@ def test_events_of_the_call_are_believed(device: float, host: float, rest: float
     """A short kernel, a long one, and a runtime that waits by itself. Single calls may be disturbed."""
     calls = [DeviceCall(device, host, rest)] * 5 + [DeviceCall(9.0, 1.0, 2.0)] * 2
     assert believed(calls) == device
+
+
+@pytest.mark.parametrize("share", [0, *for_proof(1)])
+def test_calls_in_the_suites_stream_that_do_less_than_others_are_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, share: int
+) -> None:
+    """Of its work there, a call does nothing, or leaves out every second time."""
+
+    @contextmanager
+    def in_stream(bound: HonestBound, _stream: int) -> Iterator[Callable[[], object]]:
+        turns = cycle((bound.__call__,) * share + (bound._next,))
+        yield lambda: next(turns)()
+
+    monkeypatch.setattr(HonestBound, "in_stream", in_stream, raising=False)
+    worker, _ = prepared(monkeypatch, tmp_path, RecordedClock(), lambda: 6)
+    told = time_on_device(worker)
+    assert not told.metrics
+    assert told.unmeasured["device_time"].startswith(OTHER_RESULT.partition("{}")[0])
+    assert worker.sampler.verify(commands.Verify(TRIAL)).timed.verdict == "pass", "the other calls are right"

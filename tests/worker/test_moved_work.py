@@ -20,6 +20,8 @@ from rnnbench.worker import commands, trial_sampler
 
 BLOCKS, CALLS, WAITING_CALLS = 4, 48, 4
 WAIT_S = 0.01
+STREAMS, FRAMES, REQUESTS, ROOM = 32, 4, 200, 1 << 30
+"""Of a scenario: streams, frames of all of them, requests, and bytes for streams."""
 now, sleep = time.perf_counter, time.sleep
 PROCESSES, LOOKED_FOR_S = 12, 60.0
 """In how many processes at least, and for how long, a liar is looked for: a machine that is very busy may hide it."""
@@ -57,6 +59,7 @@ def counted(path):
 def sampled(moved, folder):
     """The findings of a worker that samples the program, and what its checks say."""
     given = dict(moved.trial)
+    scenario = given.pop("scenario", "")
     paths = dict.fromkeys((given.pop("beside", moved.path), moved.path))
     trial = replace(make_trial(state=given.pop("state", "stitched")), **given)
     worker = worker_with(trial, moved.session, folder)
@@ -65,6 +68,13 @@ def sampled(moved, folder):
     for _ in range(BLOCKS):
         for path in paths:
             worker.sampler.sample_path(commands.SamplePath(trial, path, BlockPlan(0.0)))
+    if scenario:
+        worker.sampler.open_streams(commands.OpenStreams(trial, STREAMS, ROOM))
+        if scenario == "streams":
+            worker.sampler.serve_frames(commands.ServeFrames(trial, STREAMS, FRAMES, 1e-6))
+        else:
+            worker.sampler.serve_requests(commands.ServeRequests(trial, 1e6, REQUESTS, 0, LOOKED_FOR_S))
+        checked.append(worker.sampler.close_streams(commands.CloseStreams(trial)))
     checked.append(worker.sampler.verify(commands.Verify(trial)).timed)
     return worker.findings.take(), [result.verdict for result in checked]
 
@@ -81,7 +91,7 @@ def test_a_program_that_moves_work_is_found_though_its_numbers_are_right(liar, t
     for number in count():
         more, verdicts = sampled(liar, tmp_path)
         findings += more
-        assert verdicts == ["pass", "pass"]
+        assert set(verdicts) == {"pass"}
         is_found = any(liar.sentence in finding.detail for finding in findings)
         if is_found or (number >= PROCESSES and now() > until):
             break
@@ -92,7 +102,8 @@ def test_a_program_that_moves_work_is_found_though_its_numbers_are_right(liar, t
 @pytest.mark.first(6)
 @pytest.mark.parametrize("honest", HONEST, ids=lambda moved: moved.name)
 def test_an_honest_program_is_not_accused(honest, tmp_path):
-    assert sampled(honest, tmp_path) == ((), ["pass", "pass"])
+    findings, verdicts = sampled(honest, tmp_path)
+    assert (findings, set(verdicts)) == ((), {"pass"})
 
 
 class DoesNothingAfterAWait(HonestBound):

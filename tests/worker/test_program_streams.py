@@ -60,3 +60,30 @@ def test_what_the_calls_of_streams_led_to_is_tested(reference, session, verdict)
     served = streams.serve_requests(np.zeros(300), 60.0)
     assert served.done == served.due == 300
     assert streams.verify_and_close().verdict == verdict
+
+
+class ChangesPlaces(HonestSession):
+    """Between two frames, each stream takes the place of the next one."""
+
+    def __init__(self, program):
+        super().__init__(program)
+        self.calls = 0
+        program.__dict__.setdefault("sessions", []).append(self)
+
+    def compute(self, x):
+        first, *others = sessions = self._program.sessions
+        self.calls += 1
+        if self is first and self.calls > 50 and self._program.last is sessions[-1]:
+            states = [session.state for session in sessions]
+            for session, state in zip([*others, first], states, strict=True):
+                session.state = state
+        self._program.last = self
+        return super().compute(x)
+
+
+def test_streams_are_at_different_places_of_the_ring_so_none_can_be_taken_for_another(reference):
+    streams = streams_of(reference, ChangesPlaces)
+    streams.open(3, ROOM)
+    for _ in range(30):
+        streams.serve_frames(3, 1, 60.0)
+    assert streams.verify_and_close().verdict == "fail"

@@ -187,6 +187,8 @@ def _checked_count(answer: object) -> Allocated | None:
     count = None if answer is None else _revalidated(Allocated, answer)
     if count is not None and min(count.now, 0 if count.peak is None else count.peak) < 0:
         raise ValueError(f"it counts {count.now} bytes, and {count.peak} at most")
+    if count is not None and count.peak is not None and count.peak < count.now:
+        raise ValueError(f"it counts {count.now} bytes now, and {count.peak} at most since the process began")
     return count
 
 

@@ -125,19 +125,21 @@ def _compare_level_streams(errors: Errors, open_session: OpenSession, reference:
     """Call with one step over and over, with zeros from zeros and from `start`, and with steps that hardly change.
 
     The first are made on the public path, on a ring of one chunk and on both in turn, and the others on both. All rows
-    of the last two are equal. The reference runs all of them as rows of one batch.
+    of the last two are equal. The zeros from `start` end with a call of other numbers: a y of zeros may say nothing of
+    the state. The reference runs all of them as rows of one batch.
     """
     chunk, batch, exact = reference.trial.strategy.chunk, reference.trial.batch, reference.trial.model.is_exact
-    most = max(EQUAL_CALLS, -(-SILENT_STEPS // chunk))
+    most = max(EQUAL_CALLS, 1 - (-SILENT_STEPS // chunk))
     steps = 1 << (most * chunk - 1).bit_length()  # A power of 2, so that trials with other chunks share the run.
     level = np.repeat(reference.x[:1], steps, axis=0)
     silent, rises = np.zeros_like(level), 1 + (0.0 if exact else RISE) * np.arange(steps)[:, None, None]
     rising = rounded(np.repeat(level[:, :1], batch, axis=1) * rises, reference.trial.dtype)
+    broken = np.concatenate([silent[: (most - 1) * chunk], level[(most - 1) * chunk :]])
     of_row_0 = {name: np.repeat(array[:, :1], batch, axis=1) for name, array in reference.start.items()}
     streams = {
         "equal": (level, reference.zeros, EQUAL_CALLS),
         "silent": (silent, reference.zeros, EQUAL_CALLS),
-        "silent later": (silent, of_row_0, most),
+        "silent later": (broken, of_row_0, most),
         "nearly equal": (rising, of_row_0, EQUAL_CALLS),
     }
     inputs, states, _ = zip(*streams.values(), strict=True)
@@ -156,8 +158,10 @@ def _compare_level_streams(errors: Errors, open_session: OpenSession, reference:
                 session.set_state(state)
             outputs = [
                 called(bound) if is_bound[call % len(is_bound)] else session.step(ring[call % len(ring)])["y"]
-                for call in range(calls)
+                for call in range(calls - (x is broken))
             ]
+            if x is broken:
+                outputs.append(session.step({"x": expected.x[-chunk:]})["y"])
             compare_with_run(errors, f"of {what} {path}", np.concatenate(outputs), expected)
 
 

@@ -45,6 +45,11 @@ class TimedPath:
             self.session.set_state(self._reference.start)
         self._calls_since_start = 0
 
+    def start_at(self, chunk: int) -> None:
+        """Start, and make the calls before this chunk of the ring. The path must be at the ring's first chunk."""
+        self.start()
+        self._call(chunk)
+
     def verify(self) -> CheckResult:
         """Check the results of the calls so far, then of one call and of a random number of calls from the start state.
 

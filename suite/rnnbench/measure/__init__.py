@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from rnnbench.measure.moved_work import (
         BlockSurroundings,
         bound_beforehand,
+        cheap_service,
         deferred_work,
         hidden_work,
         in_most_blocks,

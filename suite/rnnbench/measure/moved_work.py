@@ -40,7 +40,7 @@ LOOK_FACTOR, LOOK_S = 2.0, 0.02
 """A second look may take this many times the seconds of the timed calls, and these seconds in addition. In a program
 that does the work of the next block there, it takes as long as all calls should, and the calls take almost nothing."""
 FASTER_THAN_BOUND = 0.5
-"""The least time of a call with cold caches, or after a wait, as a share of a bound call's."""
+"""The least time of a call with cold caches, after a wait or in a scenario, as a share of a bound call's."""
 FEW_CALLS_FACTOR = 3.0
 """How many times the median the mean CPU time of a call may be. Rare slow calls of honest programs give less."""
 ENOUGH_CALLS = 20
@@ -178,6 +178,21 @@ def hidden_work(path: str, blocks: Sequence[BlockSurroundings], bound: Sequence[
         return ""
     waiting, without = _typical(b.median for b in blocks), _shown(fastest)
     return f"{path}: a call takes {waiting} with a wait before it, and {without} without: work is done during the wait"
+
+
+def cheap_service(scenario: str, calls: Sequence[float], bound: Sequence[BlockSurroundings]) -> str:
+    """A sentence if calls in a scenario are much faster than bound calls; otherwise empty.
+
+    `calls` has the mean seconds of a call in each test of the scenario. There a call comes after those of other
+    streams, or after a wait, so an honest one is slower.
+    """
+    fastest = min((block.median for block in bound), default=0.0)
+    if not in_most_blocks(FASTER_THAN_BOUND * fastest - seconds for seconds in calls):
+        return ""
+    return (
+        f"{scenario}: a call takes {_typical(calls)} on average, and a bound call {_shown(fastest)}: results of other "
+        "streams or requests are used again"
+    )
 
 
 def remembered_work(

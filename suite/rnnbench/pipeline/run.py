@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 
 from rnnbench.backends import SeenFiles
 from rnnbench.cache import CacheFolder
@@ -89,8 +90,9 @@ def _run_group(examined: Sequence[Examined], context: Context, journal: Journal,
             measured.append((sampled[one.trial.id], None))
     changed = frozenset(map(str.lower, files.changed()))
     for one_sampled, first_sampled in _without_contradictions(measured):
-        is_seen = _runs_here(one_sampled.examined)
-        journal.write(of_one_version(one_sampled, changed) if is_seen else one_sampled, first_sampled)
+        if _runs_here(one_sampled.examined):
+            one_sampled = _of_installed_versions(of_one_version(one_sampled, changed))
+        journal.write(one_sampled, first_sampled)
 
 
 def check_group(
@@ -126,6 +128,27 @@ def of_one_version(sampled: Sampled, changed: Set[str]) -> Sampled:
     )
     finding = Finding(kind=FindingKind.ARTIFACT, detail=detail, disbelieved=True)
     return replace(sampled, findings=(*sampled.findings, finding))
+
+
+def _of_installed_versions(sampled: Sampled) -> Sampled:
+    """The trial, with a finding for each version that is not the one of the package's metadata."""
+    findings = [
+        Finding(
+            kind=FindingKind.ARTIFACT,
+            detail=f"the adapter says {name} {claimed}, and the metadata of the installed package says {installed}",
+        )
+        for name, claimed in sampled.examined.probe.versions.items()
+        if (installed := _installed_version(name)) not in (None, claimed)
+    ]
+    return replace(sampled, findings=(*sampled.findings, *findings)) if findings else sampled
+
+
+def _installed_version(name: str) -> str | None:
+    """None where no package of this name is installed here, or its metadata cannot be read."""
+    try:
+        return version(name)
+    except (PackageNotFoundError, ValueError):
+        return None
 
 
 def _with_contradictions(sampled: Sampled, found: Sequence[Contradiction]) -> Sampled:

@@ -29,6 +29,12 @@ and 1, loops between 0 and 0.13."""
 FLOOR_SHARE = 0.7
 """The share of the floor that a step may take before a claim that raises the floor is dropped: the rates that the floor
 is made of are measured, and scatter by 10 to 20 %."""
+WEIGHTS_SHARE = 0.5
+"""The least size of a program's files, as a share of the bytes of its weights. No program was seen below 0.99; numbers
+that are drawn cannot be compressed by much."""
+SMALL_WEIGHTS = 1 << 16
+"""Bytes of weights up to which the size of files is not compared with them: nobody asks for the size of such a program.
+"""
 
 
 class Claim(StrEnum):
@@ -36,6 +42,7 @@ class Claim(StrEnum):
 
     LOWERED = "lowered"
     HOISTED = "hoisted"
+    SIZE = "size"
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,11 @@ class Contradiction:
 
 def contradictions(records: Sequence[Record]) -> list[Contradiction]:
     """Every claim of these records that something else contradicts."""
-    contradictions = [contradiction for record in records for contradiction in _too_few_operations(record)]
+    contradictions = [
+        contradiction
+        for record in records
+        for contradiction in (*_too_few_operations(record), *_without_weights(record))
+    ]
     groups: dict[tuple[str, ...], list[Record]] = {}
     for record in records:
         if record.artifact is not None:
@@ -71,6 +82,19 @@ def _too_few_operations(record: Record) -> Iterator[Contradiction]:
     if 0 < operations < COPIES_SHARE * form.copies:
         detail = f"lowered `{artifact.lowered}`, with {operations} compiled operations for {form.copies} copies"
         yield Contradiction(record.trial, Claim.LOWERED, detail)
+
+
+def _without_weights(record: Record) -> Iterator[Contradiction]:
+    """A program's weights are in its files. A user's model file may have them in another form."""
+    artifact, floor = record.artifact, record.floor
+    if artifact is None or floor is None or floor.weights <= SMALL_WEIGHTS or "file" in record.params.model:
+        return
+    if artifact.nbytes < WEIGHTS_SHARE * floor.weights:
+        detail = (
+            f"its files have {artifact.nbytes:,} bytes, and its weights take {floor.weights:,}: it is loaded from more "
+            "than the adapter says"
+        )
+        yield Contradiction(record.trial, Claim.SIZE, detail)
 
 
 def _growth(smaller: Record, larger: Record) -> Iterator[Contradiction]:

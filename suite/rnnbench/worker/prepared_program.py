@@ -37,12 +37,15 @@ SETTLING_CALLS, SETTLING_S = 64 * RING, 0.02
 most seconds for these calls."""
 DEVICE_CALLS = 20
 """Calls that are timed with the device's own events, one at a time."""
+CHECKED_DEVICE_CALLS = RING - 3
+"""Further calls that are timed so, from the start state. What they led to is checked."""
 Clock = Callable[[Callable[[], object]], float]
 FIRST_CALLS = 2 * RING
 """Calls in a stream of the suite that are not counted: a runtime may record something in each chunk's first two."""
 NO_STREAM = "The runtime of {} has streams of its own: it names none to its caller, and takes none."
 OTHER_CALL = "The device's events are further apart than the host saw the call take: they are not of this call."
 OTHER_STREAM = "Most of the call's work came after the device's last event: it is in another stream than the events."
+OTHER_RESULT = "The calls between the device's events do not what the program's other calls do: {}."
 
 
 class DeviceCall(NamedTuple):
@@ -125,9 +128,18 @@ class PreparedProgram:
         with self._open_device_call() as call:
             self.timed.start()
             calls = [self._device_call(clock, call) for _ in range(first + DEVICE_CALLS)]
-        self.timed.called(len(calls))
+            self.timed.called(len(calls))
+            result = self.timed.verify_block("device's", partial(self._checked_device_calls, clock, call))
         self.timed.start()
+        if result.verdict == "fail":
+            raise UnmeasuredError(OTHER_RESULT.format(result.detail))
         return believed(calls[first:])
+
+    def _checked_device_calls(self, clock: Clock, call: Callable[[], object]) -> int:
+        """Make a few calls as they are timed. Returns their number."""
+        for _ in range(CHECKED_DEVICE_CALLS):
+            self._device_call(clock, call)
+        return CHECKED_DEVICE_CALLS
 
     def _device_call(self, clock: Clock, call: Callable[[], object]) -> DeviceCall:
         start = perf_counter()

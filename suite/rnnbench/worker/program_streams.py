@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 
 from rnnbench.backends import Program
-from rnnbench.conformance import ReferenceTrajectories, TimedPath, worst
+from rnnbench.conformance import RING, ReferenceTrajectories, TimedPath, worst
 from rnnbench.measure import Served, frame_times, most_missed, serve
 from rnnbench.results import CheckResult
 
@@ -31,7 +31,7 @@ class ProgramStreams:
         began, resident = time.perf_counter(), process.memory_info().rss
         while len(self._streams) < streams:
             stream = TimedPath(self._program.open(), self._reference)
-            stream.start()
+            stream.start_at(len(self._streams) % RING)  # Neighbours in one state could be taken for each other.
             self._streams.append(stream)
             spent = process.memory_info().rss - resident > room or time.perf_counter() - began > OPENING_S
             if spent:

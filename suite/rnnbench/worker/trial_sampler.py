@@ -11,11 +11,15 @@ from rnnbench.devices import KINDS, UnmeasuredError
 from rnnbench.measure import (
     DEVICE_TIME,
     PATHS,
+    SERVER,
+    STREAMS,
     Block,
     BlockSurroundings,
     GrowthLog,
+    Served,
     ThreadTimes,
     arrival_times,
+    cheap_service,
     deferred_work,
     device_metrics,
     hidden_work,
@@ -48,6 +52,8 @@ class TrialSampler:
         self._streams: dict[str, ProgramStreams] = {}
         self._threads: defaultdict[str, ThreadTimes] = defaultdict(ThreadTimes)
         self._surroundings: defaultdict[tuple[str, str], list[BlockSurroundings]] = defaultdict(list)
+        self._served: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+        """The mean seconds of a call in each test of a trial's scenario."""
         self._growth = GrowthLog()
         self._evictor: Callable[[], object] | None = None
         self._replaced: dict[str, str] = {}
@@ -143,7 +149,7 @@ class TrialSampler:
             return LOST_STREAMS
         self._note_clocks(command.trial)
         served = streams.serve_frames(command.streams, command.frames, command.period)
-        self._note_clocks(command.trial)
+        self._note_served(command.trial, STREAMS.name, served, command.streams)
         return commands.SentServed.of(served)
 
     def serve_requests(self, command: commands.ServeRequests) -> commands.SentServed | Failed:
@@ -152,7 +158,7 @@ class TrialSampler:
         arrivals = arrival_times(command.requests, command.rate, command.seed)
         self._note_clocks(command.trial)
         served = streams.serve_requests(arrivals, command.longest)
-        self._note_clocks(command.trial)
+        self._note_served(command.trial, SERVER.name, served)
         return commands.SentServed.of(served)
 
     def close_streams(self, command: commands.CloseStreams) -> CheckResult | Failed:
@@ -196,9 +202,15 @@ class TrialSampler:
             signs += deferred_work(path, of_path, trial.threads)
             if PATHS[path].entry == "bound":
                 signs.append(hidden_work(path, of_path, blocks["bound"]))
+        for scenario in (STREAMS.name, SERVER.name):
+            signs.append(cheap_service(scenario, self._served.pop((trial.id, scenario), []), blocks["bound"]))
         self._findings.add(
             Finding(kind=FindingKind.TIME, detail=detail, disbelieved=True) for detail in signs if detail
         )
+
+    def _note_served(self, trial: Trial, scenario: str, served: Served, streams: int = 1) -> None:
+        self._note_clocks(trial)
+        self._served[trial.id, scenario].append(served.busy / (served.calls * streams))
 
     def _note_clocks(self, trial: Trial) -> None:
         """Note the clocks that the trial has replaced. They are put back after each command."""
