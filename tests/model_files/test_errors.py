@@ -35,6 +35,7 @@ DAMAGED = {
     "part": (failing(KeyError("Unable to synchronously open object (bad header)")), "HDF5 cannot read a part of it"),
     "read": (failing(OSError("Can't synchronously read data (bad heap)")), "HDF5 cannot read a part of it"),
     "links": (failing(RuntimeError("Link iteration failed (invalid link name)")), "HDF5 cannot read a part of it"),
+    "kind": (lambda: len(7), "a part of it is of another kind than expected there"),
     "other": (failing(ValueError("seven")), "ValueError: seven"),
 }
 

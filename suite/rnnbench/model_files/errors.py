@@ -70,6 +70,8 @@ def _damage(error: Exception) -> str:
         return "it does not unpack to what was packed"
     if isinstance(error, struct.error | IndexError) or message.startswith("bad number"):
         return "a place that it names lies outside of it"
+    if isinstance(error, TypeError | AttributeError):
+        return "a part of it is of another kind than expected there"
     if isinstance(error, KeyError):
         return f"it has no {safe_text(message, 60)}"
     if type(error).__name__ == "DecodeError":

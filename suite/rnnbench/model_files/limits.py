@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rnnbench.model_files.errors import ModelFileError
+
 FILE_BYTES = 1 << 30
 """Bytes of the file. Protobuf itself ends at 2 GiB; larger networks keep their weights in files beside it."""
 WEIGHT_BYTES = 2 << 30
@@ -37,3 +39,9 @@ JSON_BYTES = 32 << 20
 much."""
 EXPANDED_BYTES = 64 << 20
 """Bytes of the weights of a `.pt2` file beyond what it stores: an expanded weight repeats elements."""
+
+
+def require_operations(count: int) -> None:
+    """Raises ModelFileError where a call runs too many operations: a few functions may call each other very often."""
+    if count > NODES:
+        raise ModelFileError(f"a call of it runs more than {NODES:,} operations; that many are not read")

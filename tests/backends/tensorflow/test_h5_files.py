@@ -292,6 +292,16 @@ def test_what_is_refused_is_a_sentence(keras, tmp_path, name):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", ["GetItem", "Add"])
+def test_an_operation_between_layers_is_told_where_keras_3_wrote_it(kind):
+    """It writes no module, so that `x + y` is called as the layer Add is, which takes one list."""
+    operation = {"class_name": kind, "config": {"name": "operation"}}
+    with pytest.raises(ModelFileError, match=f"it has {kind}, an operation between layers, .*model.save"):
+        in_keras_3(sequential(first("LSTM"), operation), "3.15.1")
+    added = {"class_name": "Add", "config": {"name": "added", "trainable": True, "dtype": "float32"}}
+    assert in_keras_3(sequential(first("LSTM"), added), "3.15.1")["config"]["layers"][-1]["class_name"] == "Add"
+
+
 def test_a_file_of_weights_alone_is_told_so(keras, tmp_path):
     import h5py
 

@@ -307,6 +307,15 @@ def outside(h5py, group):
     group.create_dataset("0", (4, 2), "f4", external=[("/etc/passwd", 0, 32)])
 
 
+def reshaped(_, group):
+    del group["1"]
+    group["1"] = np.zeros(3, "f4")
+
+
+def moved(_, group):
+    group.parent.move("vars", "elsewhere")
+
+
 def unending(h5py, group):
     group["again"] = group
 
@@ -354,6 +363,18 @@ REFUSED = {
     "giant": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=10**7)), "need more weights"),
     "huge": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=10**12)), "the size 1000000000000"),
     "other": (lambda c: with_config(c, lambda _, layer: layer["config"].update(units=3)), "cannot build its layers"),
+    "other shape": (
+        lambda c: with_weights(c, reshaped),
+        "its weights of the layer 'dense' do not fit it: the file has the shape [3], where the layer needs [2]; it is",
+    ),
+    "text": (
+        lambda c: with_config(c, lambda _, layer: layer["config"].update(units="5")),
+        "Keras cannot build its layers: '<=' not supported between",
+    ),
+    "moved": (
+        lambda c: with_weights(c, moved),
+        "of the layer 'dense' do not fit it: the file has 0 of the 2 that it needs",
+    ),
     "assets": (lambda c: {**c, "assets/words.txt": b"a"}, "'assets/words.txt' beside its layers"),
     "no weights": (lambda c: {name: data for name, data in c.items() if "h5" not in name}, "no model.weights.h5"),
     "linked": (lambda c: with_weights(c, linked), "is a link, which may lead to another file"),

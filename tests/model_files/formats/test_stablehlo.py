@@ -218,6 +218,19 @@ REFUSED = {
     ),
     "other dialect": (in_main('"a.b"() : () -> ()'), "unregistered dialect"),
     "recursion": (in_main("%0 = call @main(%x) : (tensor<2xf32>) -> tensor<2xf32>"), "its function main calls itself"),
+    "calls without an end": (
+        in_main(
+            "%0 = call @f0(%x) : (tensor<2xf32>) -> tensor<2xf32>",
+            "\n".join(
+                f"func.func private @f{n}(%x: tensor<2xf32>) -> tensor<2xf32> {{"
+                f"%0 = call @f{n + 1}(%x) : (tensor<2xf32>) -> tensor<2xf32>\n"
+                f"%1 = call @f{n + 1}(%0) : (tensor<2xf32>) -> tensor<2xf32>\nreturn %1 : tensor<2xf32> }}"
+                for n in range(40)
+            )
+            + "\nfunc.func private @f40(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }",
+        ),
+        "a call of it runs more than 100,000 operations",
+    ),
     "open size": (in_main("", x="tensor<?xf32>"), "with an open size; lower the network for one size"),
     "giant": (in_main("%0 = stablehlo.iota dim = 0 : tensor<99999999999xf32>"), "more than 268,435,456 elements"),
     "type": (in_main("", x="tensor<2xf8E4M3FN>"), "elements of f8E4M3FN are not read"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from copy import deepcopy
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -493,6 +494,30 @@ def test_a_branch_is_the_one_of_its_condition(tmp_path):
     for value in (-2.0, 0.5):
         given = {"x": np.array([value], np.float32)}
         np.testing.assert_allclose(oracle_of(path).run(given)["y"], runner(**given)["y"], rtol=1e-6)
+
+
+def test_branches_that_call_each_other_without_an_end_are_refused(tmp_path):
+    """Each graph has two conditions, whose branches are the next graph. So the last one runs 2^40 times."""
+    writer = files.Writer()
+    main, last = writer.graph, 40
+    for number in range(last + 1):
+        values = [writer.value(name, [1]) for name in ("given", "between", "made")]
+        if number < last:
+            flag = writer.constant("flag", np.array([True]))
+            branches = {"thenSubgraphIndex": number + 1, "elseSubgraphIndex": number + 1}
+            for given, made in pairwise(values):
+                writer.operator("IF", [flag, given], made, "IfOptions", **branches)
+        writer.graph.inputs, writer.graph.outputs = values[:1], values[-1:]
+        if writer.graph is not main:
+            writer.model.subgraphs.append(writer.graph)
+        writer.graph = files.schema.SubGraphT()
+        writer.graph.tensors, writer.graph.operators = [], []
+    writer.graph = main
+    writer.ends({"x": main.inputs[0]}, {"y": main.outputs[0]})
+    path = files.saved(writer, tmp_path / "branches.tflite")
+    assert [array.name for array in describe(path).arrays] == ["x", "y"]
+    with pytest.raises(ModelFileError, match="a call of it runs more than 100,000 operations"):
+        oracle_of(path)
 
 
 def test_both_branches_of_a_condition_may_be_one_graph(tmp_path):

@@ -27,7 +27,7 @@ LAYERS = frozenset(
         *("GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalAveragePooling1D", "GlobalAveragePooling2D"),
         *("BatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization"),
         *("Activation", "ReLU", "LeakyReLU", "PReLU", "ELU", "Softmax"),
-        *("Dropout", "SpatialDropout1D", "SpatialDropout2D", "GaussianDropout", "GaussianNoise"),
+        *("Dropout", "SpatialDropout1D", "SpatialDropout2D", "GaussianDropout", "GaussianNoise", "AlphaDropout"),
         *("Flatten", "Reshape", "Permute", "RepeatVector"),
         *("ZeroPadding1D", "ZeroPadding2D", "Cropping1D", "Cropping2D", "UpSampling1D", "UpSampling2D"),
         *("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate", "Dot"),

@@ -18,6 +18,7 @@ from rnnbench.model_files.formats.keras.layers import (
     LAYERS,
     MODELS,
     NO_MODEL,
+    OPERATIONS,
     RECURRENT,
     Config,
 )
@@ -32,6 +33,11 @@ _REPLACED = ("_initializer", "_regularizer", "_constraint")
 """Ends of the keys whose values no layer is built with (`layers.safe_config`)."""
 _OF_KERAS_2 = frozenset(
     ("CuDNNLSTM", "CuDNNGRU", "TFOpLambda", "SlicingOpLambda", "ThresholdedReLU", "LocallyConnected1D")
+)
+
+_OPERATION = (
+    "it has {}, an operation between layers, as of x + y, x[:, -1] or a Masking layer. A .h5 file of Keras 3 does not "
+    "say of which module it is, and Keras cannot load most of them again; save it as model.save('network.keras')"
 )
 
 
@@ -56,6 +62,8 @@ class _Translator:
         kind = _FUNCTIONAL if translated.get("class_name") == "Model" else translated.get("class_name")
         if kind is None or kind.startswith("__") or ("module" in translated and not _is_own(translated, kind)):
             return translated
+        if not self._is_old and kind in OPERATIONS and "trainable" not in translated.get("config", ()):
+            raise ModelFileError(_OPERATION.format(kind))
         if kind not in LAYERS | MODELS:
             raise ModelFileError(_why_not(str(kind)))
         module = _MODULES.get(kind, "keras.layers")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
+from rnnbench.model_files.formats.keras.error_words import in_short
 from rnnbench.model_files.formats.keras.file import WEIGHTS, read_keras
 from rnnbench.model_files.formats.keras.hdf5 import load_weights
 from rnnbench.model_files.formats.keras.layers import (
@@ -24,7 +25,7 @@ from rnnbench.model_files.formats.keras.layers import (
 )
 from rnnbench.model_files.formats.keras.stored import EXTRA, KerasFile
 from rnnbench.model_files.tensorflow_graph import require_tensorflow
-from rnnbench.model_files.tensorflow_program import TensorflowState, error_line, named_arrays
+from rnnbench.model_files.tensorflow_program import TensorflowState, named_arrays
 from rnnbench.optional import require
 
 BOUNDED = "Bounded"
@@ -105,7 +106,7 @@ def _built(keras: Any, file: KerasFile, weights: Path, dtype: str) -> Any:
     except (ModelFileError, MemoryError):
         raise
     except Exception as error:  # Keras and TensorFlow have no base class of their errors
-        raise ModelFileError(f"Keras cannot build its layers: {error_line(error)}") from error
+        raise ModelFileError(in_short(error)) from error
     return model
 
 

@@ -172,8 +172,7 @@ class _Reader:
             for inner in _called(node):
                 self._require_arguments(node, inner)
                 count += self._operations(inner, depth + 1)
-        if count > limits.NODES:
-            raise ModelFileError(f"a call of it runs more than {limits.NODES:,} operations; that many are not read")
+        limits.require_operations(count)
         self._sizes[function] = count
         return count
 

@@ -121,18 +121,18 @@ class _Reader:
                     pending.append((_called(node), (*callers, name)))
             if count > limits.NODES:
                 raise ModelFileError(f"it has more than {limits.NODES:,} operations; that many are not read")
-        self._refuse_recursion(reached)
+        self._refuse_endless_calls(reached)
         return reached
 
-    def _refuse_recursion(self, reached: list[str]) -> None:
-        """A function that was reached twice is looked at once, so a circle is found here."""
-        calls = {
-            name: {_called(node) for node in _all_operations(self._functions[name]) if node.name in _CALLS}
-            for name in reached
-        }
-        while leaves := [name for name, called in calls.items() if not called & calls.keys()]:
+    def _refuse_endless_calls(self, reached: list[str]) -> None:
+        """A function that was reached twice is looked at once, so a circle is found here, and calls without an end."""
+        operations = {name: list(_all_operations(self._functions[name])) for name in reached}
+        calls = {name: [_called(node) for node in nodes if node.name in _CALLS] for name, nodes in operations.items()}
+        sizes = dict[str, int]()
+        while leaves := [name for name, called in calls.items() if not calls.keys() & called]:
             for name in leaves:
-                del calls[name]
+                sizes[name] = len(operations[name]) + sum(sizes[called] for called in calls.pop(name))
+                limits.require_operations(sizes[name])
         if calls:
             raise ModelFileError(f"its function {safe_text(min(calls), 80)} calls itself")
 

@@ -177,7 +177,9 @@ class TfliteOracle(Oracle):
 def _refuse(file: TfliteFile) -> None:
     """Raises ModelFileError for what has no float64 result here."""
     activations_of(file)
-    for number, graph in enumerate(file.graphs):
+    sizes = dict[int, int]()
+    for number, graph in reversed(tuple(enumerate(file.graphs))):
+        sizes[number] = len(graph.operators)
         for operator in graph.operators:
             if operator.name not in (*_COMPUTED, _CAST, _WHILE, _IF, *RECURRENT):
                 called = safe_text(operator.name, 100)
@@ -194,6 +196,8 @@ def _refuse(file: TfliteFile) -> None:
                 )
             if min(inner) <= number:
                 raise ModelFileError("a loop's body, or a branch, is a graph before its own, so it might call itself")
+            sizes[number] += sum(sizes[graph] for graph in inner)
+        limits.require_operations(sizes[number])
 
 
 def activations_of(file: TfliteFile) -> Activations:
