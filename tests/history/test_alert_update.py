@@ -31,8 +31,8 @@ AB = Measured(ratio=1.05, interval=(1.04, 1.06), versions=("1", "2"), on="2026-0
 class Shown:
     """What a history shows on a day: this bad news, and that some of it has returned."""
 
-    def __init__(self, *found: Detection, day: int = 20, returned: bool = False) -> None:
-        self._found, self._returned = found, returned
+    def __init__(self, *found: Detection, day: int = 20, returned: bool = False, why: str = "") -> None:
+        self._found, self._returned, self._why = found, returned, why
         self.machines_now = {"an earlier fingerprint": FOUND.machine}
         self.silences = SimpleNamespace(now=datetime(2026, 1, day, 12))
 
@@ -41,6 +41,9 @@ class Shown:
 
     def has_returned(self, found: Detection) -> bool:
         return self._returned or found.members == ("case/gone",)
+
+    def explanation(self, found: Detection) -> str:
+        return self._why
 
     def distance(self, found: Detection, other: Detection) -> float:
         return abs(int(found.run[5:]) - int(other.run[5:]))
@@ -123,7 +126,7 @@ def test_a_series_that_is_back_opens_its_alert_again_with_what_it_shows_now(aler
 
 @pytest.mark.parametrize(("night", "state"), [("2026-01-15", "mended"), ("2026-01-16", "new")])
 def test_what_versions_mended_is_opened_by_a_later_step_alone(alerts, night: str, state: str) -> None:
-    mended = alerts(alert()).mend("one", "2026-01-15", "3.0 is the newest again")
+    mended = alerts(alert("confirmed")).mend("one", "2026-01-15", "3.0 is the newest again")
     assert states(update(mended, Shown(of(night=f"{night}T02:00:00")))) == [("one", state)]
 
 
@@ -157,6 +160,38 @@ def test_a_measured_alert_keeps_what_was_found_and_becomes_surer(alerts) -> None
         (after,) = update(alerts(alert("confirmed", evidence="candidate")), Shown(now)).all
         surer = "published" if now.evidence == "published" else expected
         assert after.found == of(evidence=surer)
+
+
+def test_an_alert_that_the_machine_explains_later_is_closed_with_the_reason(alerts) -> None:
+    explained = Shown(why="the machine moved")
+    (closed,) = update(alerts(alert()), explained).all
+    assert (closed.state, closed.mended, closed.returned) == ("mended", "2026-01-20", "the machine moved")
+    assert update(alerts(alert(evidence="candidate")), explained).all == ()
+    assert states(update(alerts(alert("confirmed")), explained)) == [("one", "confirmed")], "a measurement says more"
+    accepted = accept(alerts(alert()), "one")
+    assert states(update(accepted, explained)) == [("one", "accepted")]
+    assert states(update(alerts(alert()), Shown(FOUND, why="the machine moved"))) == [("one", "new")]
+    assert states(update(alerts(closed), Shown(FOUND))) == [("one", "new")], "the reason holds no longer"
+
+
+@pytest.mark.parametrize("state", ["confirmed", "accepted"])
+def test_a_drift_that_went_on_after_a_decision_is_told_again_once(alerts, state: str) -> None:
+    decided = alert("confirmed", until="2026-01-14T02:00:00")
+    decided = accept(alerts(decided), "one").all[0] if state == "accepted" else decided
+    little, much = (
+        of(until="2026-01-19T02:00:00", ratio=ratio, interval=(ratio - 0.01, ratio + 0.01)) for ratio in (1.07, 1.1)
+    )
+    assert states(update(alerts(decided), Shown(little))) == [("one", state)]
+    told = update(alerts(decided), Shown(much))
+    assert [(each.state, each.found.ratio) for each in told.all] == [(state, 1.05), ("new", 1.1)]
+    assert update(told, Shown(much)).all == told.all
+    assert len(update(alerts(decided), Shown(of(ratio=1.1, interval=(1.09, 1.11)))).all) == 1, "no drift"
+
+
+def test_of_two_alerts_at_one_distance_the_one_with_the_more_similar_change_is_meant(alerts) -> None:
+    decided, grown = alert("confirmed", "decided", ratio=1.05), alert(identity="grown", ratio=1.12)
+    (_, after) = update(alerts(decided, grown), Shown(of(ratio=1.2))).all
+    assert (after.id, after.found.ratio) == ("grown", 1.2)
 
 
 @pytest.mark.parametrize("touch", ["note", "ab", "accepted", "reported"])

@@ -20,7 +20,7 @@ pytest.importorskip("ruamel.yaml")
 from decisions import accept
 
 from rnnbench.content_digest import without_digest
-from rnnbench.history import Alert, Alerts, History, News, update
+from rnnbench.history import Alert, Alerts, History, Measured, News, update
 from rnnbench.history.fact_alerts import Silences
 from rnnbench.results import Finding, FindingKind, Record, Timing
 
@@ -224,7 +224,8 @@ def test_what_versions_mended_is_not_opened_again_by_a_series_that_still_shows_t
     (alert,) = level(alerts)
     day = look(EARLY).silences.now.date().isoformat()
     assert level(update(alerts.mend(alert.id, day), look(EARLY + 1)))[0].state == "new"
-    mended = alerts.mend(alert.id, day, "3.0 beside 1.0: ratio 1.000 (0.990 to 1.010)")
+    measured = Measured(ratio=1.05, interval=(1.04, 1.06), versions=("1", "2"), on=day)
+    mended = alerts.confirm(alert.id, measured).mend(alert.id, day, "3.0 beside 1.0: ratio 1.000 (0.990 to 1.010)")
     assert level(update(mended, look(EARLY + 1))) == level(mended)
     assert mended.reopen(alert.id).find(alert.id).returned is None
 

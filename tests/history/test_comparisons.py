@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("duckdb")
 
 from rnnbench.content_digest import text_with_digest
-from rnnbench.history import History, false_alarm_lines, false_alarms, side_of
+from rnnbench.history import History, false_alarm_lines, false_alarms, side_of, slow_calls
 from rnnbench.results import StoreError
 
 
@@ -47,6 +47,45 @@ def compare(tmp_path):
         return made[-1]
 
     return add
+
+
+def of_mean(name, ratio):
+    mean = {"ratio": ratio, "interval": [ratio * 0.99, ratio * 1.01], "verdict": name, "observations": 5}
+    return {"mean": mean}
+
+
+@pytest.mark.parametrize(
+    ("median", "mean", "side"),
+    [
+        ("SAME", ("SLOWER", 1.3), "B"),
+        ("SAME", ("FASTER", 0.7), "A"),
+        ("SAME", ("SAME", 1.0), ""),
+        ("SLOWER", ("SLOWER", 1.3), ""),
+        ("SLOWER", ("FASTER", 0.7), "A"),
+        ("UNDECIDED", ("SLOWER", 1.3), ""),
+    ],
+)
+def test_a_comparison_tells_of_slow_calls_that_its_verdict_does_not_count(compare, median, mean, side):
+    sentences = list(slow_calls(compare({**verdict(median), **of_mean(*mean)}).verdicts))
+    assert [sentence.partition(" are slow")[0] for sentence in sentences] == ([f"some calls of {side}"] if side else [])
+    ratio = mean[1]
+    means = f"the mean of B is {ratio:.3f} times that of A ({ratio * 0.99:.3f} to {ratio * 1.01:.3f})"
+    assert all(means in sentence for sentence in sentences)
+
+
+def test_of_several_latencies_with_slow_calls_the_slowest_is_named(compare):
+    one, most = (
+        {**verdict("SAME", path=path), **of_mean("SLOWER", ratio)} for path, ratio in (("bound", 1.2), ("public", 1.4))
+    )
+    (sentence,) = slow_calls(compare(one, most, verdict("SAME")).verdicts, ("the old one", "the new one"))
+    assert sentence.startswith("some calls of the new one are slow in 2 latencies,")
+    assert "in case/trial, public, the mean of the new one is 1.400 times that of the old one" in sentence
+
+
+def test_the_judgement_of_the_mean_is_in_the_table_and_absent_in_comparisons_of_before(compare, tmp_path):
+    compare({**verdict("SAME"), **of_mean("SLOWER", 1.5)}, verdict("SAME", path="public"))
+    table = History(tmp_path / "history").sql("SELECT mean_ratio, mean_low, mean_verdict FROM verdicts ORDER BY path")
+    assert list(table.rows) == [(1.5, pytest.approx(1.485), "SLOWER"), (None, None, None)]
 
 
 def test_verdicts_are_a_table_of_their_own_and_no_night(compare, tmp_path):

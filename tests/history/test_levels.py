@@ -56,7 +56,8 @@ def levels(*changes: Change, published: tuple[Change, ...] = (), **series: np.nd
         divided=lambda _: values,
         backend_series=lambda _: {"fake": values[0]},
     )
-    return Levels("m", trials, changes, published, ())
+    explained = tuple(one for one in changes if one.reason)
+    return Levels("m", trials, tuple(one for one in changes if not one.reason), published, (), explained)
 
 
 def members(found: Levels) -> list[tuple[str, ...]]:
@@ -126,6 +127,48 @@ def test_a_rise_is_published_where_the_surer_settings_find_it_too(published: Cha
     assert [one.evidence for one in levels(change(A), published=(published,)).worse()] == [evidence]
 
 
+def drift(subject: str = A, day: int = 20, until: int = 40, **changes: Any) -> Change:
+    return change(subject, day, until=night(until)["night"], **changes)
+
+
+def test_what_rises_while_its_backend_drifts_is_a_part_of_the_drift() -> None:
+    whole = drift("fake", level="backend", together=(A, B))
+    (found,) = levels(whole, drift(A, 26, 30), change(B, 33, ratio=1.05)).worse()
+    assert (found.night, found.until, found.members) == (night(20)["night"], night(40)["night"], (A, B))
+
+
+def test_a_larger_step_while_a_backend_drifts_is_an_alert_of_its_own() -> None:
+    whole = drift("fake", level="backend", together=(A, B))
+    assert members(levels(whole, change(B, 33, ratio=1.2))) == [(A, B), (B,)]
+
+
+def test_a_trial_that_drifts_with_its_backend_and_has_a_step_has_two_alerts() -> None:
+    found = levels(drift("fake", level="backend", together=(A, B)), change(B, 30, ratio=1.09), drift(B, 22, ratio=1.05))
+    assert [(one.run, one.members) for one in found.worse()] == [("night020", (A, B)), ("night030", (B,))]
+
+
+def test_a_drift_is_at_most_a_few_runs_from_what_began_while_it_lasted() -> None:
+    some, later = levels(), found(A, day=33)
+    whole = found(A, day=20, until=night(40)["night"])
+    assert some.distance(whole, later) == NEAR
+    assert some.distance(later, whole) == 13, "a step on a drift is a change of its own"
+    assert some.distance(whole, found(A, day=18, until=night(36)["night"])) == 2
+    assert some.distance(found(A, day=30, until=night(50)["night"]), whole) == NEAR, "its first nights were left out"
+    assert some.distance(whole, found(A, day=41)) == 21
+
+
+def test_a_change_is_explained_by_the_environment_or_by_a_drift_of_all_its_trials() -> None:
+    moved = {"cause": "environment", "reason": "the machine moved"}
+    some = levels(change(A, **moved), drift(B, 10, 30))
+    assert some.explanation(found(A, day=20 + NEAR)) == "the machine moved"
+    assert some.explanation(found(B, day=25)) == f"part of a drift since {night(10)['night'][:10]}"
+    assert some.explanation(found(A, B)) == "the machine moved"
+    unexplained = [found(A, day=21 + NEAR), found(B, day=31), found(A, what="public"), found(A, C), found()]
+    assert [some.explanation(one) for one in unexplained] == [""] * 5
+    whole = levels(change("fake", level="backend", **moved))
+    assert whole.explanation(found(A, B, whole_backend=True)) == "the machine moved"
+
+
 def found(*trials: str, day: int = 20, **changes: Any) -> Detection:
     said = {"machine": "m", "backend": "fake", "what": "bound", "evidence": "published", "ratio": 1.2, **night(day)}
     return Detection(**{**said, "members": trials, **changes})
@@ -172,4 +215,5 @@ def test_changes_of_the_environment_are_no_alerts_and_those_of_the_machine_are_i
     made = Levels.of("m", trials, 30)
     assert asked == [("m", -30, SCREEN), ("m", -30, PUBLISH)]
     assert (made.changes, made.published, made.moves) == ((program,), (program,), (machine,))
+    assert made.explained == (environment,)
     assert made.trials is trials, "a level has returned by all its runs"

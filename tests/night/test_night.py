@@ -186,6 +186,23 @@ def test_a_comparison_whose_verdicts_are_gone_is_a_problem_and_ends_nothing_else
     assert nights.state.good["fake"].version == "1.0"
 
 
+def test_slow_calls_of_a_new_version_are_in_the_summary_and_hold_it_back_from_nothing(nights):
+    nights.index({"1.0": ""})
+    nights.night()
+    nights.index({"1.0": "", "1.1": ""})
+    measured = MeasuredNight(nights.measure(), nights.store)
+    (file,) = nights.store.root.rglob("verdicts.json")
+    content = json.loads(file.read_text())
+    for one in content["verdicts"]:
+        one["mean"] = {"ratio": 1.3, "interval": [1.2, 1.4], "verdict": "SLOWER", "observations": 6}
+    file.write_text(json.dumps(content))
+    (sentence,) = collect_night([measured], nights.folders).slow_calls
+    assert sentence.startswith("fake: some calls of the newest version are slow in 2 latencies,")
+    assert "the mean of the newest version is 1.300 times that of the last good version (1.200 to 1.400)" in sentence
+    assert sentence in (nights.folders.reports / PAGE).read_text().replace("\\", "")
+    assert nights.state.good["fake"].version == "1.1"
+
+
 class Interrupted(KeyboardInterrupt):
     pass
 

@@ -11,7 +11,7 @@ from harness_trials import context_in, make_trial, run_trials
 
 from rnnbench.conformance import CHECK_NAMES
 from rnnbench.pipeline import build_and_check, build_and_check_trial, not_checked, not_sampled
-from rnnbench.pipeline.ab import slow_calls, without_disbelieved
+from rnnbench.pipeline.ab import without_disbelieved
 from rnnbench.plan import examine
 from rnnbench.results import CheckResult, Finding, FindingKind, not_believed, rank, read_run, view_runs
 from rnnbench.results.verdict import judge_pairs
@@ -176,18 +176,3 @@ def test_a_comparison_of_two_sides_gives_no_verdict_on_what_is_not_believed(side
     doubtful = Finding(kind=FindingKind.TIME, detail="a thread did its work", disbelieved=True)
     sides[side] = replace(sides[side], findings=(doubtful,))
     assert without_disbelieved(replace(judged, sides=tuple(sides))).judgements == {}
-
-
-@pytest.mark.parametrize(
-    ("median", "mean", "side"), [(1.0, 1.3, "B"), (1.0, 0.7, "A"), (1.0, 1.0, ""), (1.3, 1.3, ""), (1.3, 0.7, "A")]
-)
-def test_a_comparison_tells_of_slow_calls_that_its_verdict_does_not_count(median, mean, side):
-    sides = (not_sampled(not_checked(examine(make_trial()))),) * 2
-    verdict, of_mean = judge_pairs([median] * 4), replace(judge_pairs([mean] * 4), interval=(mean - 0.01, mean + 0.01))
-    judged = JudgedTrial(sides, {"bound": verdict}, {"bound": []}, {"bound": []}, 1.0, {"bound": of_mean})
-    sentences = list(slow_calls([judged]))
-    assert [sentence.partition(" are slow")[0] for sentence in sentences] == ([f"some calls of {side}"] if side else [])
-    told = f"the mean of B is {mean:.3f} times that of A ({mean - 0.01:.3f} to {mean + 0.01:.3f})"
-    assert all(told in sentence for sentence in sentences)
-    undecided = replace(judged, judgements={"bound": replace(verdict, verdict="UNDECIDED")})
-    assert list(slow_calls([undecided])) == [], "what is open is told already"

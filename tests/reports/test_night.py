@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from rnnbench.history import Alert, Detection, Measured
-from rnnbench.reports import COMMENT_CHARACTERS, Commands, NightSummary, night_page
+from rnnbench.reports import COMMENT_CHARACTERS, Commands, NightSummary, night_json, night_page
 from rnnbench.reports.night import COMMANDS, CUT, SHOWN
 
 OF_NO_RUN = Commands(())
@@ -41,6 +41,15 @@ def test_of_many_lines_the_first_are_shown_and_the_others_are_counted() -> None:
     whole = night_page(night(problems[:SHOWN]), OF_NO_RUN)
     assert f"\n- problem {SHOWN - 1}.\n" in whole
     assert "- and " not in whole
+
+
+def test_slow_calls_are_counted_and_told_and_no_night_with_them_is_quiet() -> None:
+    told = replace(night(()), slow_calls=("fakelib: some calls of the newest version are slow",))
+    page = night_page(told, OF_NO_RUN)
+    assert "0 problems, 1 warning of slow calls." in page
+    assert "## Slow calls\n\n- fakelib: some calls of the newest version are slow.\n" in page
+    assert night_json(told)["slow_calls"] == list(told.slow_calls)
+    assert "slow calls" not in night_page(night(("the site was not made",)), OF_NO_RUN)
 
 
 def confirmed(number: int, backend: str = "fakelib") -> Alert:

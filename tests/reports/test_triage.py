@@ -166,3 +166,13 @@ def test_without_an_alert_the_page_says_so(saved: Alerts, news: News) -> None:
 def test_what_the_file_does_not_have_yet_is_said(saved: Alerts, news: News) -> None:
     text = triage_page(saved.put(Alert(id="a", state="new", found=SLOW)), news)
     assert "1 alert differ here from the file; rnnbench history alerts writes them into it" in text
+
+
+def test_a_drift_is_told_with_the_night_until_which_it_went_on() -> None:
+    sentence = alert_sentence(SLOW.model_copy(update={"until": "2026-01-18T02:00:00"}))
+    assert "since 2026-01-09, a drift that went on until 2026-01-18, medium" in sentence
+
+
+def test_an_alert_that_was_closed_for_a_reason_is_told_with_it(saved: Alerts, news: News) -> None:
+    explained = Alert(id="one", state="mended", mended="2026-01-19", returned="the machine moved", found=SLOW)
+    assert "; closed on 2026-01-19: the machine moved" in page(saved, news, explained)

@@ -2,7 +2,7 @@
 
     store, entry, columns, database      `History`: runs are added once, rows are kept in Parquet, and queried by SQL
     measures, series                     what is watched as a number, and its series: a value a run, anchors divided out
-    change_points                        where the level of a series changed
+    change_points, drift                 where the level of a series changed, suddenly or little by little
     causes                               whether the program or the machine changed it
     changes, events                      `find_changes` and `find_events`: what changed, when, by how much, in words
     alert, alerts_file, alerts           `Alerts`: bad news with a state, in a file that people edit
@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes, is_check
     from rnnbench.history.columns import SERIES_DEVICE
-    from rnnbench.history.comparisons import VERDICTS_FILE, ComparisonEntry, LatencyVerdict, side_b_of, side_of
+    from rnnbench.history.comparisons import (
+        VERDICTS_FILE,
+        ComparisonEntry,
+        LatencyVerdict,
+        latency_verdict,
+        side_b_of,
+        side_of,
+        slow_calls,
+    )
     from rnnbench.history.database import Table, require_history
     from rnnbench.history.entry import RunEntry, entry_of, utc_of
     from rnnbench.history.events import Event, find_events

@@ -125,6 +125,8 @@ class Detection(_Part):
     whole_backend: Annotated[bool, WithJsonSchema({"type": "boolean"})] = False
     night: Night
     """Start of the first run with it, UTC; of the last one with data where something is no longer measured."""
+    until: Night | None = None
+    """Of a drift: start of the first run with its last level. None where a level changed suddenly."""
     run: Written
     """Name of that run."""
     last_run: Written = ""
@@ -161,7 +163,8 @@ class Alert(_Part):
     mended: Day | None = None
     """The day on which it was seen that the series had returned."""
     returned: Text | None = None
-    """The comparison of versions that showed that it had returned; None where its series did."""
+    """Why it is closed: the comparison of versions that showed that it had returned, or what explains it. None where
+    its series has returned."""
     found: Detection
 
     @property

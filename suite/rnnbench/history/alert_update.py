@@ -15,6 +15,7 @@ from rnnbench.history.level_alerts import LAST, Levels
 from rnnbench.history.series import trials_of_machines
 from rnnbench.history.settings import read_settings
 from rnnbench.history.store import History
+from rnnbench.results import SMALLEST
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class News:
             return detection.machine in self.levels and self.levels[detection.machine].has_returned(detection)
         return self.facts.has_returned(detection)
 
+    def explanation(self, detection: Detection) -> str:
+        """Why a change of a level is no alert of its own any more; empty where nothing says so."""
+        levels = self.levels.get(detection.machine) if detection.is_level else None
+        return levels.explanation(detection) if levels else ""
+
     def distance(self, detection: Detection, other: Detection) -> float:
         """Runs between two of the same kind."""
         if detection.is_level and detection.machine in self.levels:
@@ -71,6 +77,8 @@ def update(alerts: Alerts, news: News) -> Alerts:
             continue
         elif alert.state == "mended":
             alerts = alerts.put(alert.with_(found=detection)).reopen(alert.id)
+        elif alert.state != "new" and _has_grown(alert.found, detection):
+            alerts = alerts.add(detection)
         else:
             alerts = alerts.put(_refreshed(alert, detection, news))
     back = {alert.id for alert in matches.values()}
@@ -78,7 +86,9 @@ def update(alerts: Alerts, news: News) -> Alerts:
         if alert.state == "mended" or alert.id in back or alert.found.evidence == "checked":
             continue
         if news.has_returned(alert.found):
-            alerts = _mended(alerts, alert, today)
+            alerts = _closed(alerts, alert, today)
+        elif alert.state == "new" and not alert.has_additions and (why := news.explanation(alert.found)):
+            alerts = _closed(alerts, alert, today, why)
     for alert in alerts.all:
         if alert.state == "accepted" and alert.accepted and alert.accepted.until < today:
             alerts = alerts.reopen(alert.id)
@@ -87,33 +97,47 @@ def update(alerts: Alerts, news: News) -> Alerts:
 
 def _is_known(alert: Alert, detection: Detection) -> bool:
     """Whether it is the step of an alert that versions have mended since: the series needs more nights to show it."""
-    return alert.returned is not None and detection.night[:10] <= (alert.mended or "")
+    return alert.ab is not None and alert.returned is not None and detection.night[:10] <= (alert.mended or "")
 
 
-def _mended(alerts: Alerts, alert: Alert, today: str) -> Alerts:
+def _has_grown(old: Detection, detection: Detection) -> bool:
+    """Whether a drift went on after somebody decided about it, by more than the smallest change that matters."""
+    if detection.until is None or detection.interval is None:
+        return False
+    return detection.interval[0] > (old.ratio or 1.0) * (1 + SMALLEST)
+
+
+def _closed(alerts: Alerts, alert: Alert, today: str, why: str | None = None) -> Alerts:
     """A candidate that nobody was told of is dropped: most are noise. One with a person's words stays."""
     if alert.found.evidence == "candidate" and not alert.has_additions and alert.id not in alerts.commented:
         return alerts.without([alert.id])
-    return alerts.mend(alert.id, today)
+    return alerts.mend(alert.id, today, why)
 
 
 def _matches(
     worse: list[Detection], alerts: tuple[Alert, ...], distance: Callable[[Detection, Detection], float]
 ) -> dict[int, Alert]:
-    """The alert that each one is already, by number: the nearest, within NEAR runs. Each alert is taken once."""
+    """The alert that each one is already, by number: the nearest, within NEAR runs. Each alert is taken once.
+
+    Of two at one distance it is that with the more similar change.
+    """
     pairs = sorted(
-        (distance(detection, alert.found), number, k)
+        (distance(detection, alert.found), _dissimilarity(detection, alert.found), number, k)
         for number, detection in enumerate(worse)
         for k, alert in enumerate(alerts)
         if _is_same_kind(detection, alert.found)
     )
     matches: dict[int, Alert] = {}
     taken: set[int] = set()
-    for runs, number, k in pairs:
+    for runs, _, number, k in pairs:
         if runs <= NEAR and number not in matches and k not in taken:
             matches[number] = alerts[k]
             taken.add(k)
     return matches
+
+
+def _dissimilarity(detection: Detection, other: Detection) -> float:
+    return abs(math.log((detection.ratio or 1.0) / (other.ratio or 1.0)))
 
 
 def _is_same_kind(detection: Detection, other: Detection) -> bool:

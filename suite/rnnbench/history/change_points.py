@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from rnnbench.history.drift import drifts
 from rnnbench.measure import exact_rank_p
 
 Array = npt.NDArray[np.float64]
@@ -82,6 +83,8 @@ class Step:
     high: float
     """Its 95 % interval."""
     p: float
+    drift: int | None = None
+    """The first night of the first step of the drift that it is a part of. None: it is sudden."""
 
 
 def find_steps(series: Sequence[Array], criteria: ChangeCriteria = SCREEN) -> list[tuple[Step, ...]]:
@@ -97,6 +100,7 @@ def find_steps(series: Sequence[Array], criteria: ChangeCriteria = SCREEN) -> li
         cuts = find_cuts([clipped[k] / noises[k] for k in batch], criteria.penalty)
         for number, at in zip(batch, cuts, strict=True):
             steps = _certain_steps(clipped[number], at, noises[number], criteria)
+            steps = _with_drifts(steps, clipped[number], noises[number])
             found[number] = tuple(_on_nights(step, present[number]) for step in steps)
     return found
 
@@ -185,6 +189,12 @@ def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteri
     return []
 
 
+def _with_drifts(steps: Sequence[Step], values: Array, deviation: float) -> list[Step]:
+    groups = drifts(values, [step.index for step in steps], [step.size for step in steps], deviation, REACH)
+    first = {cut: group[0] for group in groups for cut in group if len(group) > 1}
+    return [replace(step, drift=first.get(step.index)) for step in steps]
+
+
 def passes(step: Step, values: Array, piece: tuple[int, int, int], criteria: ChangeCriteria) -> bool:
     """Whether the step of a piece counts as a change."""
     if abs(step.size) < criteria.least or step.p > criteria.p:
@@ -257,4 +267,5 @@ def _median(values: Array) -> float:
 
 
 def _on_nights(step: Step, present: npt.NDArray[np.intp]) -> Step:
-    return Step(int(present[step.index]), step.size, step.low, step.high, step.p)
+    drift = None if step.drift is None else int(present[step.drift])
+    return replace(step, index=int(present[step.index]), drift=drift)

@@ -62,8 +62,9 @@ def _change(change: Change) -> Iterator[str]:
     title = MEASURES[change.measure].title
     subject = "the machine" if change.level == "machine" else change.subject
     low, high = (f"{100 * (bound - 1):+z.1f} %" for bound in change.interval)
+    drift = f", a drift that went on until {change.until[:10]}" if change.until else ""
     yield visible(
-        f"  {change.night[:10]}  {subject}: {title} {100 * (change.ratio - 1):+z.1f} % ({low} to {high}), "
+        f"  {change.night[:10]}  {subject}: {title} {100 * (change.ratio - 1):+z.1f} % ({low} to {high}){drift}, "
         f"from {change.run} on{_versions(change.versions)} [machine {change.machine}]"
     )
     if change.reason:

@@ -51,6 +51,8 @@ class Change:
     """Why it is the environment's; empty otherwise."""
     together: tuple[str, ...] = ()
     """Trials whose level changed in the same way at about the same run, this one left out."""
+    until: str | None = None
+    """Of a drift: start of the first run with its last level. None where the level changed suddenly."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,37 @@ def changes_of(machine: str, trials: Trials, criteria: ChangeCriteria = PUBLISH)
         )
         for series_step in series_steps
     ]
-    return sorted(changes, key=lambda c: (LEVELS.index(c.level), c.night, c.subject, c.measure))
+    found = _with_drifts(changes, series_steps)
+    return sorted(found, key=lambda c: (LEVELS.index(c.level), c.night, c.subject, c.measure))
+
+
+def _with_drifts(changes: Sequence[Change], series_steps: Sequence[_SeriesStep]) -> Iterator[Change]:
+    """The changes; the steps of one drift are one change. What the environment caused of it stays apart."""
+    of_drifts: dict[tuple[str, Level, str, int], list[Change]] = {}
+    for change, series_step in zip(changes, series_steps, strict=True):
+        drift = series_step.step.drift
+        if drift is None or change.cause == "environment":
+            yield change
+        else:
+            key = (change.measure, change.level, change.subject, drift)
+            of_drifts.setdefault(key, []).append(change)
+    for steps in of_drifts.values():
+        yield steps[0] if len(steps) == 1 else _drift(steps)
+
+
+def _drift(steps: Sequence[Change]) -> Change:
+    first, last = steps[0], steps[-1]
+    size = sum(math.log(step.ratio) for step in steps)
+    # The steps' errors are nearly independent.
+    reach = math.hypot(*(math.log(step.interval[1] / step.interval[0]) / 2 for step in steps))
+    return replace(
+        first,
+        until=last.night,
+        versions=(first.versions[0], last.versions[1]),
+        ratio=math.exp(size),
+        interval=(math.exp(size - reach), math.exp(size + reach)),
+        together=tuple(dict.fromkeys(trial for step in steps for trial in step.together)),
+    )
 
 
 def _series_steps(machine: str, trials: Trials, criteria: ChangeCriteria) -> list[_SeriesStep]:

@@ -6,7 +6,8 @@ A file each, `comparisons/<run_id>.json`, named by the run of side b. They are i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,7 @@ from rnnbench.history.entry import ENTRY_TYPES, Entry, fields_of
 from rnnbench.history.release_file import FILE as RELEASE_FILE
 from rnnbench.history.release_file import Ratio
 from rnnbench.results import COMPARED_PATHS, FrozenModel, Run, StoreError, Verdict, read_info, visible
+from rnnbench.spelling import count
 
 VERDICTS_FILE = "verdicts.json"
 """The file in the run of side b with the verdicts, and the ratio that every pair of processes showed."""
@@ -34,6 +36,11 @@ class LatencyVerdict(FrozenModel):
     high: Finite | None
     verdict: Verdict
     pairs: int
+    mean_ratio: Ratio | None = None
+    """Of the means of the calls, judged as the medians are; None in comparisons of before."""
+    mean_low: Finite | None = None
+    mean_high: Finite | None = None
+    mean_verdict: Verdict | None = None
 
 
 class ComparisonEntry(Entry):
@@ -59,6 +66,10 @@ VERDICT_TYPES: Mapping[str, str] = {
     "high": "DOUBLE",
     "verdict": "VARCHAR",
     "pairs": "BIGINT",
+    "mean_ratio": "DOUBLE",
+    "mean_low": "DOUBLE",
+    "mean_high": "DOUBLE",
+    "mean_verdict": "VARCHAR",
 }
 """Columns of the table `verdicts` with DuckDB's types. Times are UTC."""
 
@@ -101,7 +112,11 @@ def comparison_of(run: Run) -> ComparisonEntry:
     try:
         content = json.loads(intact(read_plain(file)))
         a, b = (str(content[side]["environment"]) for side in ("a", "b"))
-        verdicts = tuple(_verdict(entry) for entry in content["verdicts"] if entry["path"] in COMPARED_PATHS)
+        verdicts = tuple(
+            latency_verdict(entry["trial"], entry["path"], entry, entry.get("mean") or {})
+            for entry in content["verdicts"]
+            if entry["path"] in COMPARED_PATHS
+        )
         is_same = a == b and not content["differences"]
     except FileNotFoundError as error:
         ended_early = "its comparison did not come to its verdicts; compare again"
@@ -124,14 +139,39 @@ def comparison_of(run: Run) -> ComparisonEntry:
     )
 
 
-def _verdict(entry: Mapping[str, Any]) -> LatencyVerdict:
-    low, high = entry["interval"] or (None, None)
+def latency_verdict(trial: str, path: str, judgement: Mapping[str, Any], mean: Mapping[str, Any]) -> LatencyVerdict:
+    """From the judgements of the medians and of the means, as VERDICTS_FILE has them. That of before has no means."""
+    low, high = judgement["interval"] or (None, None)
+    mean_low, mean_high = mean.get("interval") or (None, None)
     return LatencyVerdict(
-        trial=entry["trial"],
-        path=entry["path"],
-        ratio=entry["ratio"],
+        trial=trial,
+        path=path,
+        ratio=judgement["ratio"],
         low=low,
         high=high,
-        verdict=entry["verdict"],
-        pairs=entry["observations"],
+        verdict=judgement["verdict"],
+        pairs=judgement["observations"],
+        mean_ratio=mean.get("ratio"),
+        mean_low=mean_low,
+        mean_high=mean_high,
+        mean_verdict=mean.get("verdict"),
     )
+
+
+def slow_calls(verdicts: Sequence[LatencyVerdict], sides: tuple[str, str] = ("A", "B")) -> Iterator[str]:
+    """A sentence for each side of which some calls are slow: the mean changed, and the median certainly did not."""
+    a, b = sides
+    for side, changed in ((b, "SLOWER"), (a, "FASTER")):
+        found = [
+            (abs(math.log(one.mean_ratio)), one.mean_ratio, one)
+            for one in verdicts
+            if one.mean_ratio and one.mean_verdict == changed and one.verdict not in (changed, "UNDECIDED")
+        ]
+        if found:
+            _, ratio, most = max(found, key=lambda one: one[0])
+            low, high = most.mean_low or ratio, most.mean_high or ratio
+            yield (
+                f"some calls of {side} are slow in {count(len(found), 'latency', 'latencies')}, which verdicts on "
+                f"medians do not count: in {most.trial}, {most.path}, the mean of {b} is {ratio:.3f} times that of {a} "
+                f"({low:.3f} to {high:.3f}); see mean, p90 and p99 in the records"
+            )

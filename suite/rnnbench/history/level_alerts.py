@@ -55,6 +55,8 @@ class Levels:
     published: tuple[Change, ...]
     moves: tuple[Change, ...]
     """Changes of the machine itself. They are no alerts."""
+    explained: tuple[Change, ...]
+    """Changes of programs that the environment caused, as the screen finds them. They are no alerts either."""
 
     @classmethod
     def of(cls, machine: str, trials: Trials, last: int = LAST) -> Levels:
@@ -63,7 +65,8 @@ class Levels:
         screened, published = (changes_of(machine, part, criteria) for criteria in (SCREEN, PUBLISH))
         moves = tuple(change for change in screened if change.level == "machine")
         candidates = tuple(change for change in screened if change.cause == "program")
-        return cls(machine, trials, candidates, tuple(c for c in published if c.cause == "program"), moves)
+        explained = tuple(change for change in screened if change.level != "machine" and change.cause == "environment")
+        return cls(machine, trials, candidates, tuple(c for c in published if c.cause == "program"), moves, explained)
 
     def worse(self) -> Iterator[Detection]:
         """Levels that rose and have not returned."""
@@ -80,14 +83,35 @@ class Levels:
                 yield detection
 
     def distance(self, a: Detection, b: Detection) -> int:
-        """Runs between the first nights of two alerts in which the trials of the first were measured."""
-        return self.trials.runs_between(self._rows(a.members), self._index(a), self._index(b))
+        """Runs between the first nights of two alerts in which the trials of the first were measured.
+
+        At most NEAR between a drift and what began while it lasted: its beginning is dated anew as it goes on.
+        """
+        runs = self.trials.runs_between(self._rows(a.members), self._index(a), self._index(b))
+        return min(runs, NEAR) if _began_in(b, a) or (a.until and _began_in(a, b)) else runs
 
     def has_returned(self, detection: Detection) -> bool:
         """Whether the newest runs are at the level before the change again: of its backend, or of all its trials."""
         at = self._index(detection)
         both = [v for v in self._series(detection) if np.isfinite(v[:at]).any() and np.isfinite(v[at:]).any()]
         return bool(both) and all(level_has_returned(values, at, detection.ratio or 1.0) for values in both)
+
+    def explanation(self, detection: Detection) -> str:
+        """Why what was found is no alert of its own any more; empty where that is not known of each of its trials."""
+        subjects = [detection.backend] if detection.whole_backend else detection.members
+        reasons = [self._explanation(detection, subject) for subject in subjects]
+        return reasons[0] if reasons and all(reasons) else ""
+
+    def _explanation(self, detection: Detection, subject: str) -> str:
+        at, rows = self._index(detection), self._rows([subject])
+        for change in (*self.explained, *self.changes):
+            if (change.subject, change.measure, change.ratio > 1) != (subject, detection.what, True):
+                continue
+            if change.until and _began_in(detection, change):
+                return f"part of a drift since {change.night[:10]}"
+            if change.reason and self.trials.runs_between(rows, at, self._number[change.run, change.night]) <= NEAR:
+                return change.reason
+        return ""
 
     @property
     def has_anchors(self) -> bool:
@@ -124,7 +148,8 @@ class Levels:
 
     def _clusters(self, changes: Iterable[Change]) -> list[_Cluster]:
         clusters: dict[tuple[str, str], list[_Cluster]] = {}
-        for change in sorted(changes, key=_importance):
+        # A drift first: a trial that drifts and has a step joins the drift of its backend by its own drift.
+        for change in sorted(changes, key=lambda c: (c.level != "backend", c.until is None, *_importance(c))):
             of_backend = clusters.setdefault((change.backend, change.measure), [])
             near = [
                 (self._runs_apart(change, other.first), k)
@@ -151,6 +176,7 @@ class Levels:
             evidence=self._evidence(cluster.changes),
             whole_backend=whole,
             night=first.night,
+            until=first.until,
             run=first.run,
             last_run=first.last_run,
             versions=first.versions,
@@ -168,14 +194,28 @@ class Levels:
         return same and self._runs_apart(a, b) <= NEAR
 
     def _runs_apart(self, a: Change, b: Change) -> int:
-        """Runs between two changes in which the trial of the first was measured: it may be dated before a gap."""
+        """Runs between two changes in which the trial of the first was measured: it may be dated before a gap.
+
+        None between a drift and a change that began while it lasted and is no larger: parts of a drift look like steps.
+        """
+        if any(_began_in(x, y) and _size(x) <= _size(y) for x, y in ((a, b), (b, a))):
+            return 0
         rows = self._rows([a.subject]) if a.level == "trial" else []
         return self.trials.runs_between(rows, *(self._number[change.run, change.night] for change in (a, b)))
 
 
+def _began_in(a: Change | Detection, drift: Change | Detection) -> bool:
+    """Whether one began while a drift lasted."""
+    return drift.until is not None and drift.night <= a.night <= drift.until
+
+
+def _size(change: Change) -> float:
+    return abs(math.log(change.ratio))
+
+
 def _importance(change: Change) -> tuple[bool, float, str, str]:
     """Sorts a backend's changes first, then the largest."""
-    return change.level != "backend", -abs(math.log(change.ratio)), change.night, change.subject
+    return change.level != "backend", -_size(change), change.night, change.subject
 
 
 def level_has_returned(values: Array, at: int, ratio: float) -> bool:

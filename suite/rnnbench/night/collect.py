@@ -13,7 +13,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rnnbench.history import Alert, Alerts, AlertsError, CheckEntry, ComparisonEntry, History, News, new_id, update
+from rnnbench.history import (
+    Alert,
+    Alerts,
+    AlertsError,
+    CheckEntry,
+    ComparisonEntry,
+    History,
+    News,
+    new_id,
+    slow_calls,
+    update,
+)
 from rnnbench.night.builds import is_new
 from rnnbench.night.conformance import (
     alerts_that_hold,
@@ -268,6 +279,7 @@ def _summary(
         failed=tuple(record for run in runs for record in run.records if _has_failed(record)),
         same=same,
         problems=tuple(dict.fromkeys(_problems(nights, outcomes))),
+        slow_calls=tuple(sentence for outcome in outcomes for sentence in _slow_calls(outcome)),
     )
 
 
@@ -275,6 +287,12 @@ def _not_confirmed(slowdown: Slowdown) -> str:
     detection = slowdown.found
     trials = count(len(detection.members), "trial")
     return f"{detection.backend}, {detection.what} latency, {trials}: {ANSWER_MEANS[slowdown.answer]}"
+
+
+def _slow_calls(outcome: BackendOutcome) -> Iterator[str]:
+    verdicts = outcome.comparison.verdicts if outcome.comparison else ()
+    for sentence in slow_calls(verdicts, ("the last good version", "the newest version")):
+        yield f"{outcome.backend}: {sentence}"
 
 
 def _line(outcome: BackendOutcome, before: State, after: State) -> BackendLine:

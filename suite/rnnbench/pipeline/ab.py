@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from pathlib import Path
 from rnnbench.cases import Trial
 from rnnbench.content_digest import text_with_digest
 from rnnbench.disk import write_bytes
-from rnnbench.history import VERDICTS_FILE
+from rnnbench.history import VERDICTS_FILE, LatencyVerdict, latency_verdict, slow_calls
 from rnnbench.measure import MachineWatch, WallTime
 from rnnbench.pipeline.batches import build_and_check_all
 from rnnbench.pipeline.build_and_check import not_checked, not_sampled
@@ -22,7 +21,6 @@ from rnnbench.pipeline.run import note_versions, of_one_version
 from rnnbench.plan import RunPlan, begin_run, end_run, group_by_workload
 from rnnbench.results import Comparison, LatencyChange, Store, compare_runs, not_believed, read_run, write_info
 from rnnbench.sampling import NO_ROOF, SIDES, Context, JudgedTrial, PairBudget, judge_trials, verdict_cost
-from rnnbench.spelling import count
 from rnnbench.stages import Checked, Examined
 from rnnbench.worker import RunFolders
 
@@ -171,25 +169,12 @@ def _comparison(both: SideBySide, judged: Sequence[JudgedTrial], budget: PairBud
     compared = compare_runs(base, new, thresholds)
     # Versions differ on purpose here, and `about` names them.
     of_runs = (warning for warning in compared.warnings if not warning.startswith("versions "))
-    warnings = (*of_runs, *slow_calls(judged))
+    warnings = (*of_runs, *slow_calls([verdict for trial in judged for verdict in _latency_verdicts(trial)]))
     about = (*both.describe(), verdict_cost(judged))
     return replace(compared, latencies=tuple(changes), paired=True, warnings=warnings, about=about)
 
 
-def slow_calls(judged: Sequence[JudgedTrial]) -> Iterator[str]:
-    """A sentence for each side of which some calls are slow: the mean changed, and the median certainly did not."""
-    for name, verdict in zip("BA", ("SLOWER", "FASTER"), strict=True):
-        found = [
-            (trial.sides[0].trial.id, path, trial.means[path])
-            for trial in judged
-            for path, judgement in trial.judgements.items()
-            if trial.means[path].verdict == verdict and judgement.verdict not in (verdict, "UNDECIDED")
-        ]
-        if found:
-            trial, path, mean = max(found, key=lambda one: abs(math.log(one[2].ratio)))
-            low, high = mean.bounds
-            yield (
-                f"some calls of {name} are slow in {count(len(found), 'latency', 'latencies')}, which verdicts on "
-                f"medians do not count: in {trial}, {path}, the mean of B is {mean.ratio:.3f} times that of A "
-                f"({low:.3f} to {high:.3f}); see mean, p90 and p99 in the records"
-            )
+def _latency_verdicts(judged: JudgedTrial) -> Iterator[LatencyVerdict]:
+    """As the history has them."""
+    for path, judgement in judged.judgements.items():
+        yield latency_verdict(judged.sides[0].trial.id, path, asdict(judgement), asdict(judged.means[path]))

@@ -36,7 +36,16 @@ if TYPE_CHECKING:
     from rnnbench.reports.tables import EMULATED, P99_SAMPLES, Table, print_table, program, strategy
     from rnnbench.reports.terminal import print_summary
     from rnnbench.reports.triage import triage_page
-    from rnnbench.reports.units import change_with_interval, digits, multiple, nbytes, percent, ratio, seconds
+    from rnnbench.reports.units import (
+        change_with_interval,
+        digits,
+        drift_until,
+        multiple,
+        nbytes,
+        percent,
+        ratio,
+        seconds,
+    )
     from rnnbench.reports.write import write_comparison, write_page, write_report
 
 __getattr__, __all__ = lazy_names(__name__, __file__)

@@ -69,6 +69,8 @@ class NightSummary:
     """Verdicts of the A/A comparisons; empty where there was none."""
     problems: tuple[str, ...]
     """Steps that failed, and what could not be installed; a sentence each."""
+    slow_calls: tuple[str, ...] = ()
+    """Some calls became slow, which no verdict counts; a sentence each."""
 
     @property
     def undecided(self) -> list[str]:
@@ -83,7 +85,8 @@ class NightSummary:
     @property
     def is_quiet(self) -> bool:
         """Whether nothing happened."""
-        return not (self.confirmed or self.closed or self.seen or self.not_confirmed or self.failed or self.problems)
+        found = (self.confirmed, self.closed, self.seen, self.not_confirmed, self.failed, self.problems)
+        return not any((*found, self.slow_calls))
 
 
 def night_page(night: NightSummary, commands: Commands) -> str:
@@ -132,6 +135,7 @@ def night_json(night: NightSummary) -> dict[str, object]:
         "failed": [{"trial": r.trial, "outcome": r.outcome, "reason": r.reason} for r in night.failed],
         "same": night.same,
         "problems": list(night.problems),
+        "slow_calls": list(night.slow_calls),
     }
 
 
@@ -150,6 +154,7 @@ def _parts(night: NightSummary, commands: Commands | None) -> Iterator[str]:
     yield from _section("Problems", map(Markdown("- {}.").format, night.problems))
     yield from _section("Backends", map(_backend, night.backends))
     yield from _section("Found slower, and not confirmed", map(Markdown("- {}.").format, night.not_confirmed))
+    yield from _section("Slow calls", map(Markdown("- {}.").format, night.slow_calls))
     yield from _section("Seen in the history, and not confirmed", map(_alert, night.seen))
     yield from _section("Still open", map(_alert, night.still_open))
     yield Markdown("## Machine")
@@ -165,7 +170,7 @@ def _summary(night: NightSummary) -> Markdown:
         return answer.format(noisy if night.undecided else "")
     text = (
         "**{} confirmed, {} closed**, {} found slower and not confirmed, {} seen in the history and not confirmed, "
-        "{} nonconforming or failed, {}."
+        "{} nonconforming or failed, {}{}."
     )
     return Markdown(text).format(
         count(len(night.confirmed), "alert"),
@@ -174,6 +179,7 @@ def _summary(night: NightSummary) -> Markdown:
         len(night.seen),
         count(len(night.failed), "trial"),
         count(len(night.problems), "problem"),
+        Markdown(", {} of slow calls").format(count(len(night.slow_calls), "warning")) if night.slow_calls else "",
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rnnbench.history import MEASURES, SILENCE, Alert, Alerts, Change, Detection, News, without_anchors
 from rnnbench.reports.commands import Commands
 from rnnbench.reports.escape import Markdown, code, paragraph
-from rnnbench.reports.units import change_with_interval
+from rnnbench.reports.units import change_with_interval, drift_until
 from rnnbench.results import fact_sentence
 from rnnbench.spelling import count
 
@@ -173,8 +173,9 @@ def alert_line(alert: Alert) -> Markdown:
 
 
 def _mended(alert: Alert) -> Markdown:
-    why = Markdown(", {}").format(alert.returned) if alert.returned else Markdown("")
-    return Markdown("{}; returned by {}{}").format(alert_line(alert), alert.mended or "", why)
+    if alert.returned:
+        return Markdown("{}; closed on {}: {}").format(alert_line(alert), alert.mended or "", alert.returned)
+    return Markdown("{}; returned by {}").format(alert_line(alert), alert.mended or "")
 
 
 def alert_sentence(detection: Detection) -> Markdown:
@@ -190,8 +191,13 @@ def alert_sentence(detection: Detection) -> Markdown:
         return Markdown("{}: **{}** (since {})").format(_subject(detection), what, _day(detection.night))
     title = MEASURES[detection.what].title
     change = change_with_interval(detection.ratio or 1.0, detection.interval)
-    return Markdown("{}: **{} {}** since {}, {}").format(
-        _subject(detection), title, change, _day(detection.night), _magnitude(detection.ratio or 1.0)
+    return Markdown("{}: **{} {}** since {}{}, {}").format(
+        _subject(detection),
+        title,
+        change,
+        _day(detection.night),
+        drift_until(detection.until),
+        _magnitude(detection.ratio or 1.0),
     )
 
 

@@ -73,6 +73,11 @@ def relative_change(ratio: float) -> str:
     return f"{100 * (ratio - 1):+z.1f} %" if ratio - 1 <= WIDEST_PERCENT else f">+{100 * WIDEST_PERCENT:.0f} %"
 
 
+def drift_until(night: str | None) -> str:
+    """What stands after the size of a drift, `night` being the start of the first run with its last level."""
+    return f", a drift that went on until {night[:10]}" if night else ""
+
+
 def change_with_interval(ratio: float, interval: tuple[float, float] | None, label: str = "") -> str:
     """`+3.1 % (+2.5 % to +3.8 %)`; `label` stands before the interval."""
     if interval is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rnnbench.history import MEASURES, SILENCE, Alert, Detection
-from rnnbench.reports import Commands, change_with_interval
+from rnnbench.reports import Commands, change_with_interval, drift_until
 from rnnbench.results import fact_sentence, file_name
 from rnnbench.site.changes import INTERVAL, NAMED, ChangeRow, versions_change, week_before
 from rnnbench.site.content import Content
@@ -102,7 +102,7 @@ def _row(alert: Alert, content: Content, commands: Commands) -> AlertRow:
         sentence = "; ".join(filter(None, ("no run since then", detection.detail)))
     elif detection.is_level:
         change = change_with_interval(detection.ratio or 1.0, detection.interval, INTERVAL)
-        sentence = f"{MEASURES[detection.what].title} {change}"
+        sentence = f"{MEASURES[detection.what].title} {change}{drift_until(detection.until)}"
     else:
         sentence = fact_sentence(detection.what, detection.before, detection.after, detection.detail)
     members = [(member, content.pages.get((detection.machine, member), "")) for member in detection.members[:NAMED]]

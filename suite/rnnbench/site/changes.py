@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from rnnbench.history import MEASURES, PUBLISH, Change, CheckChange, Event, FailedTrial, check_changes
-from rnnbench.reports import change_with_interval
+from rnnbench.reports import change_with_interval, drift_until
 from rnnbench.results import fact_direction
 from rnnbench.site.content import Content
 from rnnbench.spelling import count
@@ -98,7 +98,8 @@ def week_before(content: Content) -> str | None:
 
 def sentence_of(change: Change) -> str:
     """`bound latency +3.1 % (95 % interval +2.5 % to +3.8 %)`."""
-    return f"{MEASURES[change.measure].title} {change_with_interval(change.ratio, change.interval, INTERVAL)}"
+    size = change_with_interval(change.ratio, change.interval, INTERVAL)
+    return f"{MEASURES[change.measure].title} {size}{drift_until(change.until)}"
 
 
 def versions_change(versions: tuple[str, str]) -> str:
