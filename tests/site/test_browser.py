@@ -298,6 +298,15 @@ def test_without_scripts_nothing_is_shown_that_needs_them(made, chromium):
     context.close()
 
 
+def test_a_very_long_word_widens_no_page(made, phone):
+    page = phone.open(made.root, trial_page(made, "fakemlir"))
+    page.evaluate(
+        "document.querySelectorAll('main :is(h1 span, dd, dt, p, li, h2, summary)')"
+        ".forEach((each) => (each.textContent = 'W'.repeat(400)))"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
 @pytest.mark.proof
 def test_a_very_long_name_hides_no_column(made, desktop):
     page = desktop.open(made.root, "trials.html")
@@ -456,6 +465,31 @@ def test_trials_of_two_machines_are_told_apart_and_found_by_the_machine(tmp_path
     page = desktop.open(write_site(runs, None, tmp_path / "site").parent, "trials.html#q=other")
     page.wait_for_function("() => document.getElementById('answer').textContent.startsWith('1 of 2 ')")
     assert page.locator("#trials small").inner_text().startswith("Other CPU [")
+
+
+def test_without_a_history_the_overview_begins_with_what_is_fastest(made, tmp_path, desktop):
+    headings = "Array.from(document.querySelectorAll('main h2'), (each) => each.id)"
+    page = desktop.open(write_site(made.runs[-1:], None, tmp_path / "site").parent, "index.html")
+    page.wait_for_selector(".heat")
+    assert page.evaluate(headings)[0] == "fastest"
+    assert page.locator(".answers a").first.bounding_box()["y"] < 0.6 * DESKTOP["height"]
+    page = desktop.open(made.root, "index.html")
+    assert page.evaluate(headings)[-1] == "fastest", "what moved comes first where there are nights"
+
+
+@pytest.mark.parametrize("name", ["chooser", *for_proof("compare", "trials")])
+def test_a_legend_below_a_long_table_is_a_link_away_from_its_head(made, desktop, name):
+    page = desktop.open(made.root, f"{name}.html")
+    page.get_by_role("link", name="What the columns and signs mean").click()
+    assert page.locator("#legend").bounding_box()["y"] < DESKTOP["height"]
+
+
+def test_no_paragraph_is_wider_than_a_reader_s_eye_follows(made, desktop):
+    page = desktop.open(made.root, "machines.html")
+    widest = (
+        "Math.max(...Array.from(document.querySelectorAll('main p'), (each) => each.getBoundingClientRect().width))"
+    )
+    assert page.evaluate(widest) < 0.62 * DESKTOP["width"]
 
 
 def test_print_leaves_navigation_and_filters_out(made, desktop):

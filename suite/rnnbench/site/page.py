@@ -133,8 +133,8 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: object) -> object:
-    """What a template prints. Markup of the templates themselves stays as it is."""
-    return value if hasattr(value, "__html__") or not isinstance(value, str) else visible(value)
+    """What a template prints. Markup of the templates themselves stays as it is. A workload, too, has texts in it."""
+    return value if hasattr(value, "__html__") else visible(str(value))
 
 
 def _template(name: str) -> str:

@@ -32,7 +32,7 @@
   }
   function named(number) {
     const night = index.nights[number];
-    return night.started.replace("T", " ").slice(0, 16) + " " + night.run + " [" + night.machine.slice(0, 4) + "]";
+    return night.started.replace("T", " ").slice(0, 16) + " UTC " + night.run + " [" + night.machine.slice(0, 4) + "]";
   }
   function options(select, entries, fallback) {
     const wanted = rnnbench.state().get(select.name);
