@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ DIGITS = 5
 
 LARGEST_POWER = 300
 """Largest power of ten that a float holds."""
+_HALFWAY = re.compile(r"\d{3}50*")
+"""Halfway between two figures of three digits."""
 
 
 def scaled(*columns: Sequence[float | None]) -> tuple[int, list[list[int | None]]]:
@@ -40,7 +43,7 @@ def _whole(value: float | None, power: int) -> int | None:
     if value is None or not math.isfinite(exact := value * 10.0**-power):
         return None
     near = round(exact)
-    if near % 10 == 0 and near and seconds(read := float(f"{near}e{power}")) != seconds(value):
+    if near % 10 == 0 and _HALFWAY.fullmatch(str(near)) and seconds(read := float(f"{near}e{power}")) != seconds(value):
         near += 1 if value > read else -1
     return near
 
