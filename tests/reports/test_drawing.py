@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import combinations
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from rnnbench.reports.drawing import PALETTE, drawing, save_figure
+from rnnbench.reports.escape import in_picture
 
 pytest.importorskip("matplotlib")
 
@@ -29,6 +31,16 @@ def test_a_picture_for_a_browser_has_no_date(tmp_path: Path) -> None:
     text = (tmp_path / "figure.svg").read_text()
     assert "<svg" in text
     assert "<dc:date>" not in text
+
+
+def test_names_that_the_font_of_pictures_lacks_are_told_apart_without_a_warning(tmp_path: Path) -> None:
+    names = [in_picture(name) for name in ("测试", "模型", "µs ≈ † é", "\N{ROCKET}")]
+    assert names == ["/u6d4b/u8bd5", "/u6a21/u578b", "µs ≈ † é", "/U0001f680"]
+    with drawing("tests") as matplotlib, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = matplotlib.figure.Figure()
+        figure.suptitle(" ".join(names))
+        save_figure(figure, tmp_path / "named.png")
 
 
 SEEN: dict[str, list[list[float]]] = {

@@ -94,6 +94,13 @@ def test_the_answer_calls_only_a_program_next_that_is_slower(ratios: tuple[float
     assert "same place" not in answer
 
 
+def test_the_next_program_has_the_ratio_of_its_verdict() -> None:
+    """As the site, `compare` and the table of strategy pairs have it: of the processes, and not of the two medians."""
+    slower = of_processes("unrolled", 1.2, 1.3, 1.4, median=1.38)
+    answer = section(markdown(of_processes("looped", 1.0, 1.0, 1.0), slower), "The answer")
+    assert "next `fakelib:ops` unrolled-stitched, 1.30× the latency" in answer
+
+
 def test_a_ranking_says_what_its_places_mean(whole: str, capsys: pytest.CaptureFixture[str]) -> None:
     meaning = "The first program of a place is SLOWER, by verdict, than the first one of the place above."
     assert section(whole, "Ranking").count(meaning) == 6

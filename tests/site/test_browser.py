@@ -25,6 +25,7 @@ from rnnbench.results import compare_runs, read_run
 from rnnbench.results.ranking import RATIO_CONFIDENCE
 from rnnbench.results.verdict import ERROR_RATE, SMALLEST, judge_apart, judge_once
 from rnnbench.site import write_site
+from rnnbench.site.numbers import scaled
 
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 SMALLEST_PHONE = {"width": 320, "height": 640}
@@ -297,6 +298,15 @@ def test_without_scripts_nothing_is_shown_that_needs_them(made, chromium):
     context.close()
 
 
+def test_a_very_long_word_widens_no_page(made, phone):
+    page = phone.open(made.root, trial_page(made, "fakemlir"))
+    page.evaluate(
+        "document.querySelectorAll('main :is(h1 span, dd, dt, p, li, h2, summary)')"
+        ".forEach((each) => (each.textContent = 'W'.repeat(400)))"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
 @pytest.mark.proof
 def test_a_very_long_name_hides_no_column(made, desktop):
     page = desktop.open(made.root, "trials.html")
@@ -455,6 +465,31 @@ def test_trials_of_two_machines_are_told_apart_and_found_by_the_machine(tmp_path
     page = desktop.open(write_site(runs, None, tmp_path / "site").parent, "trials.html#q=other")
     page.wait_for_function("() => document.getElementById('answer').textContent.startsWith('1 of 2 ')")
     assert page.locator("#trials small").inner_text().startswith("Other CPU [")
+
+
+def test_without_a_history_the_overview_begins_with_what_is_fastest(made, tmp_path, desktop):
+    headings = "Array.from(document.querySelectorAll('main h2'), (each) => each.id)"
+    page = desktop.open(write_site(made.runs[-1:], None, tmp_path / "site").parent, "index.html")
+    page.wait_for_selector(".heat")
+    assert page.evaluate(headings)[0] == "fastest"
+    assert page.locator(".answers a").first.bounding_box()["y"] < 0.6 * DESKTOP["height"]
+    page = desktop.open(made.root, "index.html")
+    assert page.evaluate(headings)[-1] == "fastest", "what moved comes first where there are nights"
+
+
+@pytest.mark.parametrize("name", ["chooser", *for_proof("compare", "trials")])
+def test_a_legend_below_a_long_table_is_a_link_away_from_its_head(made, desktop, name):
+    page = desktop.open(made.root, f"{name}.html")
+    page.get_by_role("link", name="What the columns and signs mean").click()
+    assert page.locator("#legend").bounding_box()["y"] < DESKTOP["height"]
+
+
+def test_no_paragraph_is_wider_than_a_reader_s_eye_follows(made, desktop):
+    page = desktop.open(made.root, "machines.html")
+    widest = (
+        "Math.max(...Array.from(document.querySelectorAll('main p'), (each) => each.getBoundingClientRect().width))"
+    )
+    assert page.evaluate(widest) < 0.62 * DESKTOP["width"]
 
 
 def test_print_leaves_navigation_and_filters_out(made, desktop):
@@ -837,9 +872,21 @@ def test_two_trials_of_one_run_are_named_by_what_they_share(desktop):
 def test_figures_of_scripts_are_written_as_those_of_reports(made, desktop):
     page = desktop.open(made.root, "trials.html")
     seconds = [None, 0.0, 3.2e-10, 9.99e-7, 9.9996e-7, 1.234e-6, 9.996e-4, 0.0123, 0.99951, 1.0, 180.0, 4321.0]
-    sizes = [None, 0, 1000, 1023, 1024, 1500, 1 << 20, 3_250_585, 5 << 30, 7 << 40]
+    seconds += [0.03125, 1.125, 1.375, 9.725e-6, 12.25, 0.01295, 100.5, 101.5, 1.005e-4, 1e-9 * 7515]
+    sizes = [None, 0, 1000, 1023, 1024, 1500, 1 << 20, 3_250_585, 5 << 30, 7 << 40, 1152, 1408, 12_544, 288 << 12]
     written = page.evaluate("([s, n]) => [s.map(rnnbench.seconds), n.map(rnnbench.nbytes)]", [seconds, sizes])
     assert written == [[units.seconds(value) for value in seconds], [units.nbytes(value) for value in sizes]]
+
+
+def test_data_files_hold_figures_as_reports_write_them(made, desktop):
+    """Also where five digits end halfway between two figures of three: to round those again would give another one."""
+    values = [1e-9 * count for count in range(1005, 9995, 10)] + [9.72496e-6, 9.72504e-6, 0.01295022, 5.94506e-5]
+    stored = [scaled([value]) for value in values]
+    page = desktop.open(made.root, "trials.html")
+    written = page.evaluate(
+        "(stored) => stored.map(([power, [[whole]]]) => rnnbench.seconds(rnnbench.decimal(whole, power)))", stored
+    )
+    assert written == [units.seconds(value) for value in values]
 
 
 def test_the_interval_of_a_listed_trial_is_that_of_its_record(made, desktop):

@@ -16,7 +16,7 @@ from rnnbench.site.anatomy import FLOOR, ONCE, ONE_PROCESS, call_parts, distribu
 from rnnbench.site.content import command_of
 from rnnbench.site.fastest import level
 from rnnbench.site.method import html_of, slug_of
-from rnnbench.site.numbers import Numbered, scaled
+from rnnbench.site.numbers import Numbered, scaled, whole
 from rnnbench.site.page import issue_address, script_json, with_whole_figures
 from rnnbench.site.sparkline import HEIGHT, sparkline
 from rnnbench.site.trial_page import check_words
@@ -76,6 +76,12 @@ def test_integers_with_a_scale_keep_four_digits_of_every_figure(first, second):
             assert (integer is None) == (value is None)
             if value is not None and integer is not None:
                 assert math.isclose(integer * 10.0**power, value, rel_tol=1e-4)
+
+
+def test_data_files_keep_each_figure_of_a_record():
+    values = [9.72496e-6, 1 / 3, 0.01295022398699075]
+    assert json.loads(script_json(values)) == values
+    assert whole([104_857_600.0, None, math.inf]) == (0, [[104_857_600, None, None]])
 
 
 def test_figures_that_are_none_are_none_in_data_files():

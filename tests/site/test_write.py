@@ -99,6 +99,14 @@ def broken_links(root: Path) -> list[str]:
     return broken
 
 
+def test_no_page_has_a_character_that_cannot_be_seen(made):
+    """A name with a bidi override turned the rest of a line around, where a workload was printed that has it."""
+    unseen = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+    for file in made.root.rglob("*.html"):
+        found = unseen.search(file.read_text("utf-8"))
+        assert found is None, (file.name, found)
+
+
 def test_equal_input_gives_equal_bytes(small, small_site, tmp_path):
     write_site([small], None, tmp_path)
     assert contents(tmp_path) == contents(small_site)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnbench.reports.drawing import save_figure
-from rnnbench.reports.escape import LONGEST_IN_PICTURE, in_picture
+from rnnbench.reports.escape import LONGEST_IN_PICTURE, drawable, in_picture
 from rnnbench.reports.panels import Line, Panels
-from rnnbench.results import ORIGINS, Entry, size_label, visible
+from rnnbench.results import ORIGINS, Entry, size_label
 
 LINES = {"looped": "-", "unrolled": (0, (5, 2)), "fused": (0, (1, 1.4)), "parallel": (0, (1, 3.5))}
 PARTIAL = (0, (6, 1.5, 1, 1.5))
@@ -262,7 +262,7 @@ def subdivision(low: float, high: float, most: int) -> tuple[float, ...]:
 
 def _wrapped(name: str) -> str:
     """A name of a program in lines that the legend has room for."""
-    return "\n".join(map(in_picture, textwrap.wrap(visible(name, LONGEST_IN_PICTURE), LEGEND_CHARACTERS)))
+    return "\n".join(map(in_picture, textwrap.wrap(drawable(name, LONGEST_IN_PICTURE), LEGEND_CHARACTERS)))
 
 
 def _dashes(time: str) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from rich import box
 from rich.cells import cell_len
@@ -16,6 +17,7 @@ from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
+from rnnbench.optional import require
 from rnnbench.results import visible
 
 LONGEST_SHOWN = 2_000
@@ -155,5 +157,21 @@ def _text(cell: RenderableType) -> Text:
 
 def in_picture(text: str, longest: int = LONGEST_IN_PICTURE) -> str:
     """`text` for Matplotlib: no formula between dollars, and no name that a legend would leave out."""
-    shown = visible(text, longest).replace("\\", "/").replace("$", r"\$")
+    shown = drawable(text, longest).replace("\\", "/").replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
+
+
+def drawable(text: str, longest: int) -> str:
+    """`text` with escapes for what the font of pictures lacks: two names in Chinese are no two rows of equal boxes."""
+    shown = visible(text, longest)
+    if shown.isascii():
+        return shown
+    drawn = _drawn()
+    return "".join(one if ord(one) in drawn else one.encode("ascii", "backslashreplace").decode() for one in shown)
+
+
+@cache
+def _drawn() -> frozenset[int]:
+    """The characters of Matplotlib's own font."""
+    fonts = require("matplotlib.font_manager", "report", "drawing plots")
+    return frozenset(fonts.get_font(fonts.findfont("DejaVu Sans")).get_charmap())

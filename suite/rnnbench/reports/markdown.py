@@ -41,6 +41,7 @@ from rnnbench.results import (
     View,
     Workload,
     file_name,
+    judge_bound,
     rank,
 )
 from rnnbench.spelling import count
@@ -185,7 +186,7 @@ def _fastest(ranking: Ranking) -> Markdown:
     if level:
         text = Markdown("{}; same place: {}").format(text, Markdown(", ").join(map(_named, level)))
     if others := ranking.places[1 + len(level) :]:
-        behind = others[0].entry.ranked_bound.median / first.entry.ranked_bound.median
+        behind = judge_bound(others[0].entry, first.entry).ratio
         return Markdown("{}; next {}, {} the latency").format(text, _named(others[0]), units.ratio(behind))
     return text if level else Markdown("{}; the only one").format(text)
 

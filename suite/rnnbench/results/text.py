@@ -20,8 +20,8 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Cn", "Co"})
 """Unicode categories that show nothing or change what stands beside them: control characters, bidi controls, lone
 surrogates, characters that are private or not assigned."""
 _PLAIN = re.compile(r"[ -~]*")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Control characters that are no white space."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters but tabs and line feeds. A carriage return ends a row for a reader of CSV."""
 _FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """What a formula may begin with. The last four are the signs in full width, which spreadsheets take too (OWASP, "CSV
 Injection")."""
@@ -75,4 +75,4 @@ def spreadsheet(text: str) -> str:
     A terminal would run control characters, and many readers take NUL for the end: they are escapes (`\\x1b`).
     """
     shown = _CONTROL.sub(lambda found: _visible(found.group()), text)
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+    return f"'{shown}" if text.startswith(_FORMULA) else shown

@@ -124,7 +124,7 @@ def _plain(value: Any) -> Any:
     if kind is int or value is None:
         return value
     if kind is float:
-        return float(f"{value:.5g}") if math.isfinite(value) else None
+        return value if math.isfinite(value) else None
     if kind is list or kind is tuple:
         return value if _NUMBERS.issuperset(map(type, value)) else [_plain(item) for item in value]
     if isinstance(value, Mapping):
@@ -133,8 +133,8 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: object) -> object:
-    """What a template prints. Markup of the templates themselves stays as it is."""
-    return value if hasattr(value, "__html__") or not isinstance(value, str) else visible(value)
+    """What a template prints. Markup of the templates themselves stays as it is. A workload, too, has texts in it."""
+    return value if hasattr(value, "__html__") else visible(str(value))
 
 
 def _template(name: str) -> str:

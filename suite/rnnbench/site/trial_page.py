@@ -16,7 +16,7 @@ from rnnbench.site.changes import sentence_of
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.histogram import read_histogram
 from rnnbench.site.nights import FIGURES, Night, NightRow
-from rnnbench.site.numbers import Numbered, scaled
+from rnnbench.site.numbers import Numbered, scaled, whole
 from rnnbench.site.page import Folder, as_line
 from rnnbench.site.releases import release_charts, releases_file
 from rnnbench.site.sparkline import sparkline
@@ -206,7 +206,7 @@ def _installed(row: NightRow) -> str:
 
 
 def _measure(name: str, unit: str, value: Sequence[float | None], *ends: Sequence[float | None]) -> dict[str, Any]:
-    scale, (values, *intervals) = scaled(value, *ends)
+    scale, (values, *intervals) = whole(value) if unit == "B" else scaled(value, *ends)
     return {
         "name": name,
         "title": MEASURES[name].title,

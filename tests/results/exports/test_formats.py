@@ -5,6 +5,7 @@ github-action-benchmark and Bencher are no Python packages: docs/exports.md says
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -304,6 +305,21 @@ def test_hostile_text_stays_text(tmp_path, name: str) -> None:
         assert crash.labels["run"].startswith('../x"\\ </testcase>\\x00')
     else:
         json.loads(content)
+
+
+@pytest.mark.parametrize("name", ["csv", "jsonl"])
+def test_no_text_ends_a_row_or_moves_the_cursor_of_a_terminal(name: str) -> None:
+    """A carriage return ends a row, too, and what stood behind it would begin a cell, as a formula does."""
+    text = "a\r=cmd|'/c calc'!A1\x9b31m\x85b"
+    record = fake.record("fakemlir", outcome="crashed").model_copy(update={"reason": text, "stage": "\r=1"})
+    stream = io.StringIO()
+    EXPORTS[name].write(Run(Path("fake"), fake.info(), (record,)), stream)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]", stream.getvalue())
+    if name == "jsonl":
+        assert json.loads(stream.getvalue())["reason"] == text
+        return
+    _, row = csv.reader(io.StringIO(stream.getvalue(), newline=""))
+    assert not [cell for cell in row if cell.startswith(("=", "+", "-", "@"))]
 
 
 def _trials(text: str) -> Any:
