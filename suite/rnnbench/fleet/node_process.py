@@ -6,14 +6,9 @@ this process with the task, and its workers with this process.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
-import tempfile
-import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,13 +32,7 @@ from rnnbench.outside_text import describe_error
 from rnnbench.pipeline import check_trials, run_trials, usable_cache
 from rnnbench.plan import RunPlan, begin_run, close_adapters
 from rnnbench.results import Record, Store, read_run, read_samples, samples_file
-from rnnbench.worker import Channel, ChannelClosedError, die_with_parent, open_channel
-
-PREFIX = "rnnbench-node-"
-"""The beginning of the name of its folder, which is removed at its end."""
-YOUNG_S = 60.0
-"""Seconds after which the folder of a killed process is removed by a later process. A younger one may belong to a
-process that is about to lock it."""
+from rnnbench.worker import Channel, ChannelClosedError, die_with_parent, open_channel, own_folder
 
 
 class Sender:
@@ -87,45 +76,6 @@ def _carry_out(work: GroupWork, plan: RunPlan, sender: Sender) -> None:
         check_trials(plan, sender, work.jobs, shrinks=False, cache=cache)
 
 
-@contextmanager
-def locked_folder() -> Iterator[Path]:
-    """A folder that is locked while this process lives, and then removed. Also removes those of killed processes."""
-    parent = Path(tempfile.gettempdir())
-    for left in parent.glob(f"{PREFIX}*"):
-        with suppress(OSError):
-            if left.stat().st_uid == os.getuid() and time.time() - left.stat().st_mtime > YOUNG_S and _locked(left):
-                shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as folder:
-        lock = _locked(Path(folder))
-        assert lock is not None, "nobody else knows its name"
-        os.chdir(folder)
-        try:
-            yield Path(folder)
-        finally:
-            os.chdir("/")
-
-
-class _Lock:
-    """The lock of a folder. The kernel releases it when the process ends."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
-
-
-def _locked(folder: Path) -> _Lock | None:
-    """Lock a folder. Returns None if another process holds its lock."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return _Lock(descriptor)
-
-
 def main() -> None:
     """Measure one group. The first line of the channel is the work."""
     die_with_parent()
@@ -134,7 +84,8 @@ def main() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     line = channel.receive()
     assert line is not None, "without a timeout a channel waits"
-    with suppress(ChannelClosedError), locked_folder() as folder:
+    with suppress(ChannelClosedError), own_folder() as folder:
+        os.chdir(folder)
         try:
             measure(decode_work(line), channel, folder)
         except ChannelClosedError:
