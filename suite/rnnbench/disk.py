@@ -247,10 +247,22 @@ def copy_of(path: Path) -> Path:
 
 def remove_anything(path: Path) -> None:
     """Remove what lies there, if anything does: a folder with all that is in it, a file, or a link. Raises OSError."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
+    if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(path)
+    except OSError as error:  # As in `remove_folder`, it may name no file.
+        raise OSError(error.errno, error.strerror, error.filename or str(path)) from error
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that is in it, as far as that is allowed. Raises nothing.
+
+    Until Python 3.12, `shutil.rmtree` closes a folder again whose close has failed, and raises that error.
+    """
+    with suppress(OSError):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_or_copy(path: Path, is_whole: Callable[[bytes], bool] = is_json) -> tuple[bytes, str]:

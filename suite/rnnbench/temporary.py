@@ -12,13 +12,14 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from rnnbench.disk import remove_folder
 
 PREFIX = "rnnbench-"
 HELD = f"{PREFIX}held-"
@@ -71,7 +72,7 @@ class TemporaryFolder:
     def remove(self) -> None:
         """The folder and all in it, as far as that is allowed."""
         if self.path:
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_folder(self.path)
 
     def _make(self, parent: Path, prefix: str) -> None:
         """Make the folder. Its path is known before, so that an interrupt in between leaves no unknown folder."""
@@ -147,7 +148,7 @@ def _remove_unless_held(folder: Path) -> None:
         facts = os.fstat(descriptor)
         if facts.st_uid == os.getuid() and time.time() - facts.st_mtime > YOUNG_S:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
     finally:
         os.close(descriptor)
 

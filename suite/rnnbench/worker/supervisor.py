@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
+from rnnbench.disk import remove_folder
 from rnnbench.temporary import HeldFolder, TemporaryFolder
 from rnnbench.worker.process_family import kill_all, marked
 
@@ -182,4 +182,4 @@ def main(suite: str, temporary: str) -> None:
         looks = 0 if left else looks + 1
         time.sleep(PAUSE_S)
     if temporary:
-        shutil.rmtree(temporary, ignore_errors=True)
+        remove_folder(Path(temporary))
