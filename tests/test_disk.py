@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from rnnbench.disk import (
     error_of_disk,
     is_disk_error,
     open_own,
+    open_plain,
     read_cached,
     read_or_copy,
     read_plain,
@@ -316,3 +319,17 @@ def test_the_error_of_a_removal_names_a_file(folder_that_fails_to_close):
     with pytest.raises(OSError, match="file") as raised:
         disk.remove_anything(folder_that_fails_to_close)
     assert str(raised.value.filename).startswith(str(folder_that_fails_to_close))
+
+
+@pytest.mark.parametrize("call", [BufferedReader.close, BufferedReader.read, BufferedReader.readline])
+def test_the_error_of_a_file_that_was_opened_names_it(tmp_path, call):
+    """As of a server that has gone. Else the sentence about it would name no file, or there would be a traceback."""
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    file = open_plain(path)
+    os.close(file.fileno())
+    with pytest.raises(OSError, match="Bad file descriptor") as raised:
+        call(file)
+    assert raised.value.filename == str(path)
+    with suppress(OSError):
+        file.close()

@@ -3,7 +3,7 @@
     suite ─► guard ─► adapter
 
 The guard runs no code of the adapter. It adopts every process that the adapter starts, and kills them all when the
-adapter's process or the suite ends. It then ends as the adapter's process did.
+adapter's process or the suite ends. It then removes their temporary files, and ends as the adapter's process did.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
         os.close(channel)
         status = _wait(adapter, suite, ended)
         kill_until_gone(lambda: living_descendants(os.getpid()), END_LIMIT_S)
+        temporary.remove()  # Nobody else does where the suite's folder could not be made.
         _end_as(status)
     finally:
         os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)
