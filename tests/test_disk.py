@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from rnnbench.disk import (
     error_of_disk,
     is_disk_error,
     open_own,
+    open_plain,
     read_cached,
     read_or_copy,
     read_plain,
@@ -288,3 +291,45 @@ def test_a_copy_is_read_where_its_file_is_absent_or_torn_and_it_is_better(tmp_pa
 def test_without_a_file_and_a_copy_there_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_or_copy(tmp_path / "run.json")
+
+
+@pytest.fixture
+def folder_that_fails_to_close(tmp_path, monkeypatch):
+    """A folder that has one within it. As on a server that has gone, its first close fails."""
+    folder = tmp_path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    close, failed = os.close, []
+
+    def failing(descriptor):
+        close(descriptor)
+        if not failed:
+            failed.append(descriptor)
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(os, "close", failing)
+    return folder
+
+
+def test_a_folder_that_fails_to_close_stays_without_an_error(folder_that_fails_to_close):
+    """`shutil.rmtree` raises one, though it is told not to. It is no reason to end a command that is over."""
+    disk.remove_folder(folder_that_fails_to_close)
+
+
+def test_the_error_of_a_removal_names_a_file(folder_that_fails_to_close):
+    with pytest.raises(OSError, match="file") as raised:
+        disk.remove_anything(folder_that_fails_to_close)
+    assert str(raised.value.filename).startswith(str(folder_that_fails_to_close))
+
+
+@pytest.mark.parametrize("call", [BufferedReader.close, BufferedReader.read, BufferedReader.readline])
+def test_the_error_of_a_file_that_was_opened_names_it(tmp_path, call):
+    """As of a server that has gone. Else the sentence about it would name no file, or there would be a traceback."""
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    file = open_plain(path)
+    os.close(file.fileno())
+    with pytest.raises(OSError, match="Bad file descriptor") as raised:
+        call(file)
+    assert raised.value.filename == str(path)
+    with suppress(OSError):
+        file.close()

@@ -7,12 +7,23 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 from waiting import PATIENCE_S
 
-from rnnbench.temporary import MADE, TemporaryFolder, keep_folder, lasting_folder, users_folder
+from rnnbench.locks import is_free
+from rnnbench.temporary import (
+    HELD,
+    MADE,
+    YOUNG_S,
+    HeldFolder,
+    TemporaryFolder,
+    keep_folder,
+    lasting_folder,
+    users_folder,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -76,20 +87,44 @@ def test_where_none_can_be_made_the_users_is_used(users, monkeypatch):
     assert Path(tempfile.gettempdir()) == users
 
 
-def test_one_that_something_removed_is_made_again(users, monkeypatch):
-    """As a system does with old folders of temporary files, or a child of the process that uses it."""
+def test_the_folder_of_a_process_that_its_child_removed_is_made_again(monkeypatch):
     folder = TemporaryFolder()
-    folder.remove()
-    folder.keep()
-    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
     monkeypatch.setattr(tempfile, "tempdir", str(folder.path))
     folder.remove()
     keep_folder()
     assert Path(tempfile.mkdtemp()).parent == folder.path
 
 
+@pytest.fixture
+def held():
+    folder = HeldFolder()
+    yield folder
+    folder.release()
+
+
+def make(folder, when=""):
+    with folder.removed_on_failure():
+        assert folder.path.is_dir()
+        if when:
+            raise KeyboardInterrupt
+
+
+def grow_old(folder: Path) -> Path:
+    long_ago = time.time() - 2 * YOUNG_S
+    os.utime(folder, (long_ago, long_ago))
+    return folder
+
+
+def test_that_of_a_suite_is_made_again_and_held_where_a_system_removed_it(held):
+    make(held)
+    held.remove()
+    held.keep()
+    assert stat.S_IMODE(held.path.stat().st_mode) == 0o700
+    assert not is_free(held.path)
+
+
 @pytest.mark.parametrize("when", ["while it is made", "before its process begins"])
-def test_an_interrupt_before_its_process_begins_leaves_none(users, monkeypatch, when):
+def test_an_interrupt_before_its_process_begins_leaves_none(users, monkeypatch, held, when):
     """The signal's handler runs right after the system call that made the folder."""
     mkdir = Path.mkdir
 
@@ -99,16 +134,42 @@ def test_an_interrupt_before_its_process_begins_leaves_none(users, monkeypatch, 
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "mkdir", interrupted)
-    folder = TemporaryFolder(made=False)
     with pytest.raises(KeyboardInterrupt):
-        _begin(folder)
+        make(held, when)
     assert [*users.iterdir()] == []
+    assert held.descriptors == ()
 
 
-def _begin(folder: TemporaryFolder) -> None:
-    with folder.removed_on_failure():
-        assert folder.path.is_dir()
-        raise KeyboardInterrupt
+def test_those_of_suites_whose_processes_were_all_killed_go_with_the_next_and_no_others(users, monkeypatch, held):
+    """As at the end of a container, or of the machine."""
+    living, young, dead = HeldFolder(), HeldFolder(), HeldFolder()
+    for folder in (living, young, dead):
+        make(folder)
+    (dead.path / "left").write_text("left behind")
+    for folder in (young, dead):
+        folder.release()
+    others = [users / f"{HELD}linked", users / "other"]
+    others[1].mkdir()
+    others[0].symlink_to(others[1])
+    for folder in (living.path, dead.path, others[1]):
+        grow_old(folder)
+    make(held)
+    assert {*users.iterdir()} == {living.path, young.path, held.path, *others}
+    monkeypatch.setattr(os, "getuid", lambda: users.stat().st_uid + 1)
+    grow_old(young.path)
+    make(HeldFolder())
+    assert young.path.exists(), "another user has made it"
+    living.release()
+
+
+def test_it_is_held_as_long_as_a_process_that_was_given_its_descriptors_lives(held):
+    make(held)
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=held.descriptors) as process:
+        held.release()
+        assert not is_free(held.path)
+        process.communicate(timeout=PATIENCE_S)
+    assert is_free(held.path)
 
 
 def test_what_lasts_goes_with_an_environment_that_the_suite_has_made(users, tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from rnnbench.content_digest import intact, text_with_digest
-from rnnbench.disk import read_cached, read_plain, remove_anything, write_bytes, write_text
+from rnnbench.disk import read_cached, read_plain, remove_anything, remove_folder, write_bytes, write_text
 from rnnbench.file_copies import Content, DamagedError, copy, copy_verified, read_content
 from rnnbench.locks import is_free, locked, locked_folder
 
@@ -178,7 +177,7 @@ class Cache:
             entries = [entry.path for entry in self._entries()]
             removed = [*entries, *self._being_written()]
             for place in removed:
-                shutil.rmtree(place)
+                remove_anything(place)
             for kind in {place.parent for place in removed}:
                 with suppress(OSError):
                     kind.rmdir()
@@ -190,7 +189,7 @@ class Cache:
         for left in self._being_written():
             with suppress(OSError):
                 if is_free(left) or time.time() - left.stat().st_mtime > ABANDONED_S:
-                    shutil.rmtree(left, ignore_errors=True)
+                    remove_folder(left)
 
     def _note_growth(self, nbytes: int) -> None:
         """Count new bytes, and remove entries where there are too many. Nobody else counts meanwhile.
@@ -213,7 +212,7 @@ class Cache:
         for entry in entries:
             if total <= SHARE_LEFT * self._folder.bound:
                 break
-            shutil.rmtree(entry.path, ignore_errors=True)
+            remove_folder(entry.path)
             total -= entry.nbytes
         return total
 
@@ -260,7 +259,7 @@ def _making(kind: Path) -> Iterator[Path]:
         with locked_folder(making):
             yield making
     finally:
-        shutil.rmtree(making, ignore_errors=True)
+        remove_folder(making)
 
 
 def _is_own(place: Path) -> bool:

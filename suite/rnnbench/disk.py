@@ -15,9 +15,12 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedReader
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 T = TypeVar("T")
 
@@ -64,24 +67,52 @@ def error_of_disk(folder: Path) -> OSError | None:
     return None
 
 
+class _NamedFile(FileIO):
+    """A file for reading. Its errors name it, also those of a read and of the close."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        super().__init__(descriptor, "rb")
+        self._path = path
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        with _named(self._path):
+            return super().readinto(buffer)
+
+    def readall(self) -> bytes:
+        with _named(self._path):
+            return super().readall()
+
+    def close(self) -> None:
+        with _named(self._path):
+            super().close()
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
 def open_plain(path: Path) -> BufferedReader:
-    """The file, for reading. Raises OSError for what is no plain file: a pipe or a device may have no end."""
+    """The file, for reading. Raises OSError for what is no plain file: a pipe or a device may have no end.
+
+    Errors of its reads and of its close name it, too.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         require_plain(descriptor, path)
-        return os.fdopen(descriptor, "rb")
+        return BufferedReader(_NamedFile(descriptor, path))
     except BaseException:
         os.close(descriptor)
         raise
 
 
 def read_plain(path: Path) -> bytes:
-    """The content of a plain file. Raises OSError as `open_plain` does; that of a broken disk names the file, too."""
+    """The content of a plain file. Raises OSError as `open_plain` does."""
     with open_plain(path) as file:
-        try:
-            return file.read()
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        return file.read()
 
 
 def open_own(path: Path, flags: int) -> int:
@@ -247,10 +278,22 @@ def copy_of(path: Path) -> Path:
 
 def remove_anything(path: Path) -> None:
     """Remove what lies there, if anything does: a folder with all that is in it, a file, or a link. Raises OSError."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
+    if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(path)
+    except OSError as error:  # As in `remove_folder`, it may name no file.
+        raise OSError(error.errno, error.strerror, error.filename or str(path)) from error
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that is in it, as far as that is allowed. Raises nothing.
+
+    Until Python 3.12, `shutil.rmtree` closes a folder again whose close has failed, and raises that error.
+    """
+    with suppress(OSError):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_or_copy(path: Path, is_whole: Callable[[bytes], bool] = is_json) -> tuple[bytes, str]:

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from shlex import quote
 from types import SimpleNamespace
-from typing import IO, NoReturn
+from typing import NoReturn
 
 import pytest
 
@@ -146,12 +146,12 @@ def _started(command: Sequence[str], **how: object) -> object:
     return _forked(module, int(channel), **how)
 
 
-def _forked(module: str, channel: int, *, stdout: IO[bytes], env: Mapping[str, str], **_: object) -> ForkedChild:
+def _forked(module: str, channel: int, *, stdout: int, env: Mapping[str, str], **_: object) -> ForkedChild:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
-        _become_worker(module, channel, stdout.fileno(), env)
+        _become_worker(module, channel, stdout, env)
     return ForkedChild(pid)
 
 

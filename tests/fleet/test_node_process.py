@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 
 import fake_records as fake
 import numpy as np
@@ -17,8 +16,6 @@ from waiting import PATIENCE_S
 from rnnbench.fleet import node_process
 from rnnbench.fleet.group_task import node_environment
 from rnnbench.fleet.messages import GO, GroupWork, decode, decode_samples
-from rnnbench.fleet.node_process import PREFIX, YOUNG_S, work_folder
-from rnnbench.locks import locked_folder
 from rnnbench.results import SAMPLE_COLUMNS, save_samples
 
 
@@ -44,30 +41,20 @@ def temporary(tmp_path, monkeypatch):
     return tmp_path
 
 
-def aged(folder):
-    folder.mkdir()
-    (folder / "records.jsonl").touch()
-    long_ago = time.time() - 2 * YOUNG_S
-    os.utime(folder, (long_ago, long_ago))
-    return folder
-
-
-def test_its_folder_is_removed_at_the_end(temporary):
-    with work_folder() as folder:
-        (folder / "artifact").touch()
-        assert os.getcwd() == str(folder)
-    assert not list(temporary.iterdir())
-
-
-def test_folders_of_killed_processes_are_removed_and_no_others(temporary):
-    left = aged(temporary / f"{PREFIX}left")
-    locked = aged(temporary / f"{PREFIX}locked")
-    young = temporary / f"{PREFIX}young"
-    young.mkdir()
-    other = aged(temporary / "other")
-    with locked_folder(locked), work_folder():
-        assert not left.exists()
-        assert all(folder.exists() for folder in (locked, young, other))
+def test_it_works_in_a_folder_that_goes_with_it(temporary, monkeypatch):
+    """The supervisor removes it where the process is killed."""
+    worked_in = []
+    driver = Driver(b"work")
+    monkeypatch.setattr(node_process, "open_channel", lambda: driver)
+    monkeypatch.setattr(node_process, "die_with_parent", lambda: None)
+    monkeypatch.setattr(node_process, "decode_work", lambda line: line)
+    monkeypatch.setattr(
+        node_process, "measure", lambda work, channel, folder: worked_in.append((folder, os.getcwd(), folder.is_dir()))
+    )
+    node_process.main()
+    ((folder, working, existed),) = worked_in
+    assert (str(folder), True) == (working, existed)
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("rebuild", [False, True])
@@ -113,13 +100,6 @@ def test_a_group_that_is_only_checked_is_checked_side_by_side(temporary, monkeyp
     monkeypatch.setattr(node_process, "check_trials", lambda plan, sender, jobs, **named: checks.append(jobs))
     node_process.measure(GroupWork((make_trial(),), {}, seed=7, timed=False, jobs=jobs), Driver(GO), temporary)
     assert checks == [jobs]
-
-
-def test_folders_of_other_users_are_left_alone(temporary, monkeypatch):
-    left = aged(temporary / f"{PREFIX}of-another")
-    monkeypatch.setattr(os, "getuid", lambda: 4711)
-    with work_folder():
-        assert left.exists()
 
 
 def test_the_samples_of_a_record_are_sent_with_it(tmp_path):

@@ -446,7 +446,7 @@ def test_a_merge_that_is_killed_at_any_rename_leaves_a_run_or_says_where_it_is(t
 
     monkeypatch.setattr(Path, "rename", killed_after(replaced[0]))
     monkeypatch.setattr(merge, "exchange", killed_after(replaced[1] if at_once else lambda *_: False))
-    monkeypatch.setattr("rnnbench.results.merge.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(merge, "remove_folder", lambda _: None)
     with pytest.raises(KilledError):
         write_merged(merge_shards(shards), tmp_path / "results", place)
     store = Store(tmp_path / "results")

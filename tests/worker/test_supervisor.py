@@ -64,21 +64,27 @@ def test_a_killed_process_leaves_no_temporary_file(tmp_path, monkeypatch, way):
     wait_until(lambda: not list(tmp_path.iterdir()), "a temporary file is left")
 
 
-def test_one_that_was_killed_is_replaced_at_the_end_of_the_suite(tmp_path, monkeypatch):
-    """Nobody removes its folder else."""
+SUPERVISE = "from rnnbench.worker import supervisor\nsupervisor.supervise()\n"
+KILLS = {"before the end": f"{SUPERVISE}kill()", "in its last moments": f"atexit.register(kill)\n{SUPERVISE}"}
+"""Python calls first what was registered last: the second one kills it after all that the suite does at its end."""
+
+
+@pytest.mark.parametrize("when", KILLS)
+def test_a_kill_of_it_at_any_moment_leaves_nothing(tmp_path, monkeypatch, when):
+    """Nobody else would remove its folder."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.delenv("RNNBENCH_USERS_TMPDIR", raising=False)
     code = (
-        "import psutil, time\n"
-        "from rnnbench.worker import supervisor\n"
-        "supervisor.supervise()\n"
-        "for one in psutil.process_iter(['cmdline']):\n"
-        "    if supervisor.SUITE in (one.info['cmdline'] or ()):\n"
-        "        one.kill()\n"
-        f"until = time.monotonic() + {PATIENCE_S}\n"
-        "while supervisor._supervisor.is_alive and time.monotonic() < until:\n"
-        "    time.sleep(0.01)\n"
+        "import atexit, psutil, time\n"
+        "def kill():\n"
+        "    for one in psutil.process_iter(['cmdline']):\n"
+        "        if supervisor.SUITE in (one.info['cmdline'] or ()):\n"
+        "            one.kill()\n"
+        f"    until = time.monotonic() + {PATIENCE_S}\n"
+        "    while supervisor._supervisor.is_alive and time.monotonic() < until:\n"
+        "        time.sleep(0.01)\n"
     )
+    code += KILLS[when]
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stderr) == (0, "")
     wait_until(lambda: not list(tmp_path.iterdir()), "the folder of the killed one is left")

@@ -7,12 +7,8 @@ this process with the task, and its workers with this process.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,19 +27,12 @@ from rnnbench.fleet.messages import (
     encode_samples,
 )
 from rnnbench.fleet.same_suite import suite_facts
-from rnnbench.locks import is_free, locked_folder
 from rnnbench.measure import PATHS
 from rnnbench.outside_text import describe_error
 from rnnbench.pipeline import check_trials, run_trials, usable_cache
 from rnnbench.plan import RunPlan, begin_run, close_adapters
 from rnnbench.results import Record, Store, read_run, read_samples, samples_file
-from rnnbench.worker import Channel, ChannelClosedError, die_with_parent, open_channel
-
-PREFIX = "rnnbench-node-"
-"""The beginning of the name of its folder, which is removed at its end."""
-YOUNG_S = 60.0
-"""Seconds after which the folder of a killed process is removed by a later process. A younger one may belong to a
-process that is about to lock it."""
+from rnnbench.worker import Channel, ChannelClosedError, die_with_parent, open_channel, own_folder
 
 
 class Sender:
@@ -87,24 +76,6 @@ def _carry_out(work: GroupWork, plan: RunPlan, sender: Sender) -> None:
         check_trials(plan, sender, work.jobs, shrinks=False, cache=cache)
 
 
-@contextmanager
-def work_folder() -> Iterator[Path]:
-    """A folder that is locked while this process lives, and then removed. Also removes those of killed processes."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError):
-            found = left.stat()
-            if found.st_uid == os.getuid() and time.time() - found.st_mtime > YOUNG_S and is_free(left):
-                shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        with locked_folder(folder):
-            os.chdir(folder)
-            try:
-                yield folder
-            finally:
-                os.chdir("/")
-
-
 def main() -> None:
     """Measure one group. The first line of the channel is the work."""
     die_with_parent()
@@ -113,7 +84,8 @@ def main() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     line = channel.receive()
     assert line is not None, "without a timeout a channel waits"
-    with suppress(ChannelClosedError), work_folder() as folder:
+    with suppress(ChannelClosedError), own_folder() as folder:
+        os.chdir(folder)
         try:
             measure(decode_work(line), channel, folder)
         except ChannelClosedError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from rnnbench import __version__
 from rnnbench.backends import BackendError, names
 from rnnbench.cases import Case, ExpectedFailure, Trial, expected_failures_for
 from rnnbench.conformance import CHECKS_BY_NAME
+from rnnbench.disk import remove_folder
 from rnnbench.measure import MachineConditions, describe_machine
 from rnnbench.outside_text import safe_text
 from rnnbench.plan.adapters import close_adapters, probe_or_stand_in
@@ -112,7 +112,7 @@ def begin_run(
         info = info.model_copy(update={"side": side or None})
         folder = store.put_run(begun, name, info)
     except BaseException:
-        shutil.rmtree(begun, ignore_errors=True)  # A run without all of its files could not be resumed.
+        remove_folder(begun)  # A run without all of its files could not be resumed.
         raise
     move_lock(begun, folder)
     return replace(plan, folder=folder, is_new=True, lock=lock)
@@ -121,7 +121,7 @@ def begin_run(
 def discard_run(plan: RunPlan) -> None:
     """Remove the folder of a new run that ended before its first record."""
     if plan.is_new and not read_run(plan.folder).records:
-        shutil.rmtree(plan.folder, ignore_errors=True)
+        remove_folder(plan.folder)
 
 
 def _remove_abandoned(store: Store) -> None:
@@ -130,7 +130,7 @@ def _remove_abandoned(store: Store) -> None:
         with suppress(OSError, StoreError):
             if time.time() - folder.stat().st_mtime > ABANDONED_S:
                 lock = RunLock(folder)  # Not `hold_run`: this process may begin another run.
-                shutil.rmtree(folder)
+                remove_folder(folder)
                 del lock
 
 

@@ -13,7 +13,6 @@ import filecmp
 import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from rnnbench.disk import copy_of, exchange, followed, is_json, read_plain, unfinished, write_bytes
+from rnnbench.disk import copy_of, exchange, followed, is_json, read_plain, remove_folder, unfinished, write_bytes
 from rnnbench.file_copies import copy
 from rnnbench.locks import is_free, locked_folder
 from rnnbench.results.compressed import COMPRESSED, RECORDS
@@ -135,7 +134,7 @@ def write_merged(merging: Merging, results: Path, output: Path | None = None) ->
             raise unreadable(Path(error.filename), error) from error
         raise unwritable(folder, error, "-o") from error
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        remove_folder(part)
     return MergedRun(read_run(place), "merged again" if is_there else "merged")
 
 
@@ -222,7 +221,7 @@ def _remove_abandoned(folder: Path) -> None:
     for part in [folder / name for name in os.listdir(folder) if _PART.fullmatch(name)]:
         with suppress(OSError):
             if time.time() - part.stat().st_mtime > ABANDONED_S and is_free(part):
-                shutil.rmtree(part, ignore_errors=True)
+                remove_folder(part)
 
 
 def _fill(part: Path, name: str, merging: Merging) -> None:
@@ -303,4 +302,4 @@ def _put(part: Path, folder: Path) -> None:
         if before.exists():
             before.rename(folder)
         raise
-    shutil.rmtree(before, ignore_errors=True)
+    remove_folder(before)

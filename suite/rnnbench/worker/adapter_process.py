@@ -12,14 +12,13 @@ from pathlib import Path
 import psutil
 
 from rnnbench.backends import Request, Support
-from rnnbench.temporary import TemporaryFolder
 from rnnbench.worker.adapter_worker import AskSupport, LoadAdapter, guard
 from rnnbench.worker.channel import Channel
 from rnnbench.worker.launcher import ChannelProcess
 from rnnbench.worker.memory import POLL_S
 from rnnbench.worker.process_family import KILL_LIMIT_S, family, keep_ended_children, kill_until_gone
 from rnnbench.worker.protocol import Command, Done, Failed, Reply
-from rnnbench.worker.supervisor import new_mark
+from rnnbench.worker.supervisor import new_mark, supervise
 
 ANSWER_LIMIT_S = 20.0
 """Longest that the import of an adapter may take, and each of its answers. Those of this suite take 0.1 s and 25 ms."""
@@ -56,8 +55,8 @@ class AdapterProcess(ChannelProcess[Done]):
         mark = new_mark()
         self._limit = _PROCESSES * int(psutil.Process().memory_info().rss) + MEMORY_LIMIT
         self._used, self._looked = 0, time.monotonic()
-        temporary = TemporaryFolder(made=False)
-        with warnings.catch_warnings(), temporary.removed_on_failure():
+        temporary = supervise()
+        with warnings.catch_warnings():
             # The child runs only Python. If a lock of another thread stops it, its limit of time ends it.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()

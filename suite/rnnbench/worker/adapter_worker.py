@@ -125,7 +125,7 @@ def guard(channel: int, suite: int, mark: str, temporary: TemporaryFolder) -> No
         os.close(channel)
         status = _wait(adapter, suite, ended)
         kill_until_gone(lambda: living_descendants(os.getpid()), END_LIMIT_S)
-        temporary.remove()
+        temporary.remove()  # Nobody else does where the suite's folder could not be made.
         _end_as(status)
     finally:
         os._exit(os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1)

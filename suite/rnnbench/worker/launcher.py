@@ -287,7 +287,7 @@ class WorkerProcess(ChannelProcess[Ready]):
         host.log.parent.mkdir(parents=True, exist_ok=True)
         mark = new_mark()
         temporary = supervise()
-        with theirs, os.fdopen(open_own(host.log, os.O_WRONLY | os.O_APPEND), "ab") as output:
+        with theirs, _opened(host.log) as output:
             process = subprocess.Popen(
                 [host.interpreter or sys.executable, "-m", module, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
@@ -300,6 +300,17 @@ class WorkerProcess(ChannelProcess[Ready]):
         mark_process(process.pid, mark)
         end_first_without_memory(process.pid)
         super().__init__(process, Channel(ours), start, host.log, mark, temporary)
+
+
+@contextmanager
+def _opened(log: Path) -> Iterator[int]:
+    """The log's descriptor, for a worker alone. The suite writes nothing there, so no close of its own loses any."""
+    descriptor = open_own(log, os.O_WRONLY | os.O_APPEND)
+    try:
+        yield descriptor
+    finally:
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def _fault(error: Exception) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 
-from rnnbench.temporary import TemporaryFolder
+from rnnbench.disk import remove_folder
+from rnnbench.temporary import HeldFolder, TemporaryFolder
 from rnnbench.worker.process_family import kill_all, marked
 
 SUITE = uuid.uuid4().hex
@@ -48,7 +48,7 @@ _PROGRAM = (
 class _Supervisor:
     """The suite's side: a pipe whose other end the supervisor reads. The kernel closes it when the suite ends."""
 
-    def __init__(self, temporary: TemporaryFolder) -> None:
+    def __init__(self, temporary: HeldFolder) -> None:
         self.temporary = temporary
         reading, self._writing = os.pipe()
         command = [sys.executable, "-I", "-S", "-c", _PROGRAM, _ROOT, SUITE, str(self.temporary.path or "")]
@@ -56,6 +56,7 @@ class _Supervisor:
             subprocess.run(
                 command,
                 stdin=reading,
+                pass_fds=temporary.descriptors,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
@@ -101,6 +102,7 @@ def _begin_anew() -> None:
     if _supervisor is not None:
         with suppress(OSError):
             _supervisor.close()
+        _supervisor.temporary.release()
     SUITE, _supervisor, _lock = uuid.uuid4().hex, None, Lock()
 
 
@@ -112,15 +114,20 @@ def supervise() -> TemporaryFolder:
 
     Returns a folder for the temporary files of the next process. The supervisor removes it if nobody else did.
     """
-    global _supervisor
     with _lock:
-        if _supervisor is None:
-            _supervisor = _started(TemporaryFolder(made=False))
-        elif not _supervisor.is_alive:
-            _supervisor.close()
-            _supervisor = _started(_supervisor.temporary)
-        _supervisor.temporary.keep()
-        return TemporaryFolder(_supervisor.temporary.path)
+        return TemporaryFolder(_running().temporary.path)
+
+
+def _running() -> _Supervisor:
+    """The supervisor, whose folder is there. Another one takes the place of one that was killed."""
+    global _supervisor
+    if _supervisor is None:
+        _supervisor = _started(HeldFolder())
+    elif not _supervisor.is_alive:
+        _supervisor.close()
+        _supervisor = _started(_supervisor.temporary)
+    _supervisor.temporary.keep()
+    return _supervisor
 
 
 @contextmanager
@@ -131,21 +138,24 @@ def own_folder() -> Iterator[Path]:
     """
     outer = supervise()
     try:
-        with tempfile.TemporaryDirectory(dir=outer.path) as folder:
+        with tempfile.TemporaryDirectory(dir=outer.path, ignore_cleanup_errors=True) as folder:
             yield Path(folder)
     finally:
         outer.remove()
 
 
 @atexit.register
-def _replace_a_killed_one() -> None:
-    """At the end of the suite: nobody else would remove the folder of a supervisor that was killed."""
-    if _supervisor is not None and not _supervisor.is_alive:
+def _remove_the_folder() -> None:
+    """At the end of the suite, so that a kill of the supervisor in its last moments leaves nothing.
+
+    What a process that still runs makes afterwards is for the supervisor.
+    """
+    if _supervisor is not None:
         with suppress(OSError, subprocess.SubprocessError):
-            supervise().remove()
+            _running().temporary.remove()
 
 
-def _started(temporary: TemporaryFolder) -> _Supervisor:
+def _started(temporary: HeldFolder) -> _Supervisor:
     """Start a supervisor. If it is killed while it starts, another one is started.
 
     If none starts, as after an interrupt, the folder is removed: nobody else would do it.
@@ -172,4 +182,4 @@ def main(suite: str, temporary: str) -> None:
         looks = 0 if left else looks + 1
         time.sleep(PAUSE_S)
     if temporary:
-        shutil.rmtree(temporary, ignore_errors=True)
+        remove_folder(Path(temporary))

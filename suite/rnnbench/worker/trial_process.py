@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from rnnbench.backends import package_digest, rooms_digest, seen_first, sources_
 from rnnbench.cache import CacheFolder
 from rnnbench.cases import Trial
 from rnnbench.devices import KINDS
+from rnnbench.disk import remove_folder
 from rnnbench.stages import Examined, ImportFigures
 from rnnbench.worker.commands import Start
 from rnnbench.worker.kept_programs import CacheUse
@@ -41,7 +41,7 @@ class RunFolders:
     def clear(self) -> None:
         """Remove the artifacts and trajectories of a finished run. They are most of its bytes, and no longer needed."""
         for folder in (self.artifacts, self.references):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
 
 
 def start_trial_worker(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from rnnbench.backends.base import Artifact, Request
-from rnnbench.disk import read_cached, write_text
+from rnnbench.disk import read_cached, remove_folder, write_text
 
 _DESCRIPTION = "artifact.json"
 
@@ -51,7 +50,7 @@ def _load(folder: Path) -> Artifact | None:
     artifact = read_cached(folder / _DESCRIPTION, lambda path: Artifact.model_validate_json(path.read_bytes()))
     if artifact is None:
         # A folder without its description, or with a damaged one, would keep the new build from its place.
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
     return artifact
 
 

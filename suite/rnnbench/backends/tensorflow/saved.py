@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from rnnbench.backends.tensorflow import canonical, lowered, xla
 from rnnbench.backends.tensorflow.executor import executor
 from rnnbench.backends.tensorflow.process import prepare_process
 from rnnbench.backends.tensorflow.support import is_compiled, is_keras
-from rnnbench.disk import read_cached
+from rnnbench.disk import read_cached, remove_folder
 
 FACTS, IDENTITY = "facts.json", "identity"
 
@@ -54,7 +53,7 @@ def load_or_build(request: Request, cache: Path, make: Callable[[], Any], jit: b
         model, function, library = _load(work, jit)
         facts = _run_and_read(request, function, library, work)
         (work / FACTS).write_text(json.dumps(facts))
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         work.replace(folder)
     return Loaded(model, function, False, facts, _files(folder))
 
