@@ -32,7 +32,7 @@
   }
   function named(number) {
     const night = index.nights[number];
-    return night.started.replace("T", " ").slice(0, 16) + " " + night.run + " [" + night.machine.slice(0, 4) + "]";
+    return night.started.replace("T", " ").slice(0, 16) + " UTC " + night.run + " [" + night.machine.slice(0, 4) + "]";
   }
   function options(select, entries, fallback) {
     const wanted = rnnbench.state().get(select.name);
@@ -49,8 +49,10 @@
   /* The rows of a night as objects; those that share a measurement have its figures. */
   function read(rows) {
     const read = rows.map(function ([number, outcome, believed, same, power, medians, figures, place]) {
-      const scale = 10 ** power;
-      const latencies = medians.map((path) => (path.length ? [path.map((value) => value * scale), middle(path) * scale] : 0));
+      const latencies = medians.map(function (path) {
+        const values = path.map((value) => rnnbench.decimal(value, power));
+        return values.length ? [values, middle(values)] : 0;
+      });
       const [trial, workload, target, strategy, chunk, device] = trials.trials[number];
       const setting = trials.settings[place];
       return { trial, workload, target, strategy, chunk, device, outcome: trials.texts[outcome], believed, same: same < 0 ? null : trials.texts[same], latencies, figures, setting };

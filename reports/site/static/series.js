@@ -118,7 +118,7 @@
     series.started = series.nights.map((number) => nights[number]);
     for (const measure of series.measures) {
       for (const column of ["value", "low", "high"]) {
-        if (measure[column]) measure[column] = measure[column].map((value) => (value === null ? null : value * 10 ** measure.scale));
+        if (measure[column]) measure[column] = measure[column].map((value) => (value === null ? null : rnnbench.decimal(value, measure.scale)));
       }
     }
     return series;

@@ -59,8 +59,15 @@ const rnnbench = (function () {
   /* ---- figures, as reports/units.py writes them ---- */
   function digits(value) {
     if (value === 0) return "0";
-    const places = 2 - Math.floor(Math.log10(Math.abs(value)) + 2e-4);
-    return value.toFixed(Math.max(0, Math.min(20, places)));
+    const places = Math.max(0, Math.min(20, 2 - Math.floor(Math.log10(Math.abs(value)) + 2e-4)));
+    const times = 10 ** places;
+    /* Halfway between two figures the even one is taken, as there; toFixed takes the larger one. Only a whole number of these fractions is exactly halfway. */
+    const halfway = (value * times) % 1 === 0.5 && Number.isInteger(value * 2 ** (places + 1));
+    return (halfway ? (2 * Math.round((value * times) / 2)) / times : value).toFixed(places);
+  }
+  /* An integer of a scale, as the number that its digits say: a product of the two may be its neighbour. */
+  function decimal(whole, power) {
+    return Number(whole + "e" + power);
   }
   function seconds(value) {
     if (value === null || value === undefined) return "—";
@@ -333,6 +340,6 @@ const rnnbench = (function () {
       where.textContent = "Nothing can be shown: " + error.message + ". Reload the page: the site may be newer than the page. If that does not help, copy the whole folder of the site, or make it again.";
     };
   }
-  return { put, load, element, row, labels, figure, seconds, nbytes, digits, state, change, onState, values, bind, show, misses, has, fill, clear, start, failed };
+  return { put, load, element, row, labels, figure, seconds, nbytes, digits, decimal, state, change, onState, values, bind, show, misses, has, fill, clear, start, failed };
 })();
 rnnbench.start();
