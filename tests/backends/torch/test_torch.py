@@ -20,10 +20,11 @@ from quick_tests import for_proof
 from waiting import PATIENCE_S, join
 
 from rnnbench.backends.base import BuildError, Program, Request
-from rnnbench.backends.torch import TorchBackend
+from rnnbench.backends.torch import TorchBackend, aoti
+from rnnbench.backends.torch.aoti import CHOSEN, MANY_ROWS, PACKED
 from rnnbench.backends.torch.counting import body_copies, lowered
 from rnnbench.backends.torch.inductor import network, tracing_settings
-from rnnbench.backends.torch.inductor_code import lowered_code
+from rnnbench.backends.torch.inductor_code import calls, lowered_code
 from rnnbench.backends.torch.library import uses_onednn
 from rnnbench.backends.torch.network import example_inputs, module_to_trace
 from rnnbench.backends.torch.operators import Operators
@@ -336,6 +337,41 @@ def test_copies_in_generated_code_are_those_in_its_loops_and_those_outside() -> 
     assert lowered_code(by_two, product + loop + product) == "looped 1 of 2 + unrolled 1"
     assert lowered_code(unrolled, product + 4 * product) == "unrolled 4"
     assert lowered_code(unrolled, "aoti_torch_cpu_mkldnn_rnn_layer(a, b);") == "fused"
+
+
+def test_a_product_of_packed_weights_counts_as_one_wherever_inductor_makes_it() -> None:
+    template = "void cpp_fused_add_0(X, W) {\n        cpp_fused_add_0_micro_gemm<true>(X, W);\n}\n"
+    kernels = 4 * "    cpp_fused_add_0(x, w);\n    cpp_fused_tanh_1(x);\n"
+    projected = "aoti_torch_cpu__linear_pointwise(x, w);\n"
+    code = template + projected + kernels
+    assert calls(code) == {"_linear_pointwise": 1, "kernel": 4, "micro_gemm": 4}
+    assert lowered_code(make_request(LSTM, "aoti", "unrolled"), code) == "unrolled 4"
+
+
+def test_weights_are_packed_where_no_call_writes_into_the_program_s_buffers() -> None:
+    stitched = make_request(LSTM, "aoti", "unrolled", state="stitched")
+    assert aoti._settings(stitched) == (PACKED, CHOSEN, {})
+    assert aoti._settings(replace(stitched, batch=MANY_ROWS)) == (CHOSEN, {}), "the build times both products"
+    assert aoti._settings(make_request(LSTM, "aoti", "unrolled", state="stateful")) == ({},)
+    assert aoti._settings(replace(stitched, precision=Precision.of("float64"))) == ({},)
+    assert aoti._settings(replace(stitched, device="cuda")) == ({},)
+
+
+def test_the_first_settings_that_compile_are_those_of_the_program(tmp_path: Path, monkeypatch: Any) -> None:
+    """Where none of them does, the error is that of the last ones, which are Inductor's own."""
+    tried: list[Any] = []
+
+    def compile_and_package(exported: str, *, package_path: str, inductor_configs: dict[str, Any]) -> None:
+        tried.append(dict(inductor_configs))
+        if exported == "broken" or inductor_configs.get("max_autotune_gemm_backends") == "CPP":
+            raise RuntimeError(f"no choices exist with {inductor_configs}")
+
+    monkeypatch.setattr(torch._inductor, "aoti_compile_and_package", compile_and_package)
+    settings = (PACKED, CHOSEN, {})
+    assert aoti._package("a product without a template", tmp_path / "one.pt2", settings) == CHOSEN
+    assert tried == [dict(PACKED), dict(CHOSEN)]
+    with pytest.raises(RuntimeError, match=r"exist with \{\}"):
+        aoti._package("broken", tmp_path / "one.pt2", settings)
 
 
 @pytest.mark.parametrize(("name", "layers"), [("gla", 1), ("mamba2", 2), ("mingru", 3)])

@@ -7,18 +7,31 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from rnnbench.backends.base import Arrays, Bound, Request
-from rnnbench.backends.shared import SynchronousBound
+from rnnbench.backends.shared import CUDA, SynchronousBound
 from rnnbench.backends.torch.inductor import build_error, described, inductor_in, network, tracing_settings
 from rnnbench.backends.torch.network import example_inputs, module_to_trace, zero_state
 from rnnbench.backends.torch.split_states import may_split, of_their_own
 from rnnbench.backends.torch.store import CachedBuild, Described, load_or_build, source_digest
 from rnnbench.backends.torch.stream import Chunk, Opener, Queued, ToNumpy, inference
+
+PACKED: Mapping[str, Any] = MappingProxyType(
+    {"freezing": True, "max_autotune": True, "max_autotune_gemm_backends": "CPP"}
+)
+"""Inductor packs the weights when it compiles (`freezing`, which AOTInductor's page advises for processors), and makes
+their products from its template in C++."""
+CHOSEN: Mapping[str, Any] = MappingProxyType({**PACKED, "max_autotune_gemm_backends": "ATEN,CPP"})
+"""The same, but each product is built both ways and timed in the build: ATen's is the faster one for many rows, and the
+only one for some products."""
+MANY_ROWS = 16
+"""Rows from which the products are timed. With 8, those of the template took half of the time (docs/backends/torch.md).
+"""
 
 
 def build(request: Request, cache: Path) -> tuple[CachedBuild, Opener]:
@@ -126,12 +139,37 @@ def _compile(request: Request, source: str, path: Path) -> Described:
     with tracing_settings(request):
         try:
             exported = torch.export.export(module, example_inputs(request), strict=copies is not None)
-            torch._inductor.aoti_compile_and_package(exported, package_path=str(path))
+            settings = _package(exported, path, _settings(request))
         except Exception as error:
             raise build_error("AOTInductor", error) from error
     code = _code(path)
     note = "bound calls use the package's runner, without the checks of its Python callable"
-    return described(request, source, code, note), code
+    return described(request, source, code, note, tuple(f"{name}={value}" for name, value in settings.items())), code
+
+
+def _settings(request: Request) -> tuple[Mapping[str, Any], ...]:
+    """Inductor's settings for a program, the fastest first.
+
+    With `freezing`, torch 2.13 takes a buffer that the program writes for a constant
+    (docs/upstream/torch-aoti-frozen-buffer.md). Its template has no float64.
+    """
+    is_stateful, is_double = request.strategy.state == "stateful", request.precision.compute == "float64"
+    if request.device == CUDA or is_stateful or is_double:
+        return ({},)
+    return (PACKED, CHOSEN, {}) if request.batch < MANY_ROWS else (CHOSEN, {})
+
+
+def _package(exported: Any, path: Path, settings: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Make the package with the first settings with which Inductor compiles the program. Returns them."""
+    *others, last = settings
+    for tried in others:
+        try:
+            torch._inductor.aoti_compile_and_package(exported, package_path=str(path), inductor_configs=dict(tried))
+        except Exception:  # noqa: BLE001 it has no template for one of the products, or cannot freeze it
+            continue
+        return tried
+    torch._inductor.aoti_compile_and_package(exported, package_path=str(path), inductor_configs=dict(last))
+    return last
 
 
 def _code(path: Path) -> str:

@@ -20,7 +20,12 @@ _LOOP = "while (1) {"
 _PYTHON_LOOP = re.compile(r"^ +while should_loop:$", re.MULTILINE)
 _PYTHON_BODY = re.compile(r"^def while_loop_body\w*\(args\):\n((?:[ \t].*\n|\n)+)", re.MULTILINE)
 """Where Python calls the kernels, the body of a loop is a function."""
-_KERNEL_CALL = re.compile(r"^ +(?:cpp_fused_\w+|call_triton_\w+|triton_\w+\.run)\(", re.MULTILINE)
+_KERNEL_CALL = re.compile(r"^ +(cpp_fused_\w+|call_triton_\w+|triton_\w+\.run)\(", re.MULTILINE)
+_PRODUCT_KERNEL = re.compile(r"\b(cpp_\w+?)_micro_gemm\b")
+"""The name of a kernel that is a product: its definition has the innermost loop of Inductor's template in it."""
+_PRODUCT = "micro_gemm"
+_PRODUCTS = ("mm", "addmm", _PRODUCT, "_linear_pointwise", "_linear_pointwise_binary", "_mkl_linear")
+"""Products of two matrices: by ATen, by Inductor's template, and by oneDNN or MKL with packed weights."""
 _LIBRARY_CALL = re.compile(r"(?:aoti_torch_(?:cpu|cuda)_|extern_kernels\.)(\w+?)(?:_out)?\(")
 SMALL_OUTER_PRODUCT = 32
 """The most elements of the two vectors of an outer product that Inductor writes out."""
@@ -32,7 +37,9 @@ _ADDITION = re.compile(r"= tmp\d+ \+ tmp\d+;?$", re.MULTILINE)
 def calls(code: str) -> dict[str, int]:
     """Counts of the calls of generated kernels, of calls into torch by name, and of loops around them."""
     counts = Counter(_LIBRARY_CALL.findall(code))
-    counts["kernel"] = len(_KERNEL_CALL.findall(code))
+    kernels = Counter(_KERNEL_CALL.findall(code))
+    counts[_PRODUCT] = sum(kernels[name] for name in set(_PRODUCT_KERNEL.findall(code)))
+    counts["kernel"] = kernels.total() - counts[_PRODUCT]
     counts["loop"] = code.count(_LOOP) + len(_PYTHON_LOOP.findall(code))
     return {name: count for name, count in sorted(counts.items()) if count}
 
@@ -101,7 +108,7 @@ def _loop_bodies(code: str) -> Iterator[str]:
 
 def _products(code: str) -> int:
     counts = calls(code)
-    return sum(counts.get(name, 0) for name in ("mm", "addmm"))
+    return sum(counts.get(name, 0) for name in _PRODUCTS)
 
 
 def _additions(code: str) -> int:
