@@ -1,5 +1,4 @@
-"""The looped TensorIR kernel takes little longer than reading its weights once a step (a minute;
-docs/backends/tvm_kernels.md).
+"""The looped TensorIR kernel takes little longer than reading its weights (a minute; docs/backends/tvm_kernels.md).
 
 Kernel and readers run in turn, in short blocks, pinned to one CPU, on the very buffer of the program's weights. A
 figure is the median over the rounds of a block's median.

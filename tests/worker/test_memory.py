@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import pytest
+from waiting import PATIENCE_S
 
 from rnnbench.worker import memory
 from rnnbench.worker.memory import POLL_S, ResidentMemory
@@ -30,11 +31,11 @@ def test_descendants_are_looked_for_after_some_time_or_where_a_caller_asks(clock
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as second:
             assert held.read() == before + 1
             assert held.read(look=True) == before + 2
-            second.communicate()
-        first.communicate()
+            second.communicate(timeout=PATIENCE_S)
+        first.communicate(timeout=PATIENCE_S)
 
 
 def test_a_process_that_has_ended_has_none():
     with subprocess.Popen(["true"]) as process:
-        process.wait()
+        process.wait(PATIENCE_S)
     assert (ResidentMemory(process.pid).read(), ResidentMemory(process.pid).read_shared_once()) == (0, 0)
