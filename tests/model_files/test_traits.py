@@ -454,7 +454,7 @@ def test_weights_of_8_bits_in_a_tflite_product_are_told(tmp_path, largest, told)
 
 def test_every_trait_has_an_entry_and_a_line_in_the_docs():
     checkout = Path(__file__).parents[2]
-    entries, docs = (checkout / file for file in ("cases/expectations.yaml", "docs/model_files.md"))
+    entries, docs = (checkout / file for file in ("cases/expectations.yaml", "docs/upstream/README.md"))
     assert {*re.findall(r"contains: (\S+)", entries.read_text())} == TRAITS.keys()
     assert TRAITS.keys() <= {*re.findall(r"^\| `([a-z-]+)` \|", docs.read_text(), re.MULTILINE)}
 

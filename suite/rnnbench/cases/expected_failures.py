@@ -104,7 +104,7 @@ class EntrySection(Section):
     where: Where = Field(default=Where(), description="Keys of the trials that fail, with their values.")  # type: ignore[valid-type]
     contains: Axis[Word] = Field(
         default=(),
-        description="What the model file has, all of it, by the names of docs/model_files.md. It may pass then.",
+        description="What the model file has, all of it, by the names of docs/upstream/README.md. It may pass then.",
     )
     processor: dict[Word, StrictBool] = Field(
         default={}, description="Features of the processor, by the kernel's names: whether it has each."

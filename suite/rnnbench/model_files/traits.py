@@ -1,7 +1,7 @@
 """What a file contains that compilers are known to get wrong, and which of its arrays are wrong then.
 
 A format tells its features (`Feature`), found in operators, attributes and types. With the states that a case names,
-they are the file's traits. `expectations.yaml` names them under `contains`; docs/model_files.md lists them.
+they are the file's traits. `expectations.yaml` names them under `contains`; docs/upstream/README.md lists them.
 """
 
 from __future__ import annotations
