@@ -319,7 +319,8 @@ def test_no_figures_are_believed_of_a_trial_whose_package_was_replaced_while_it_
 def test_a_version_that_the_packages_metadata_does_not_have_is_told(tmp_path, monkeypatch, claimed, told):
     monkeypatch.setenv(VERSION, claimed)
     trial = make_trial(measure=Measure(budget=0.01, processes=1))
-    _, records = run_trials([trial], tmp_path)
+    with unasked_adapters():
+        _, records = run_trials([trial], tmp_path)
     details = [finding.detail for finding in records[trial.id].findings]
     assert any(f"says rnnbench-fake {claimed}, and the metadata" in detail for detail in details) == told
 
