@@ -36,7 +36,11 @@ def printed(*records: Record) -> str:
     [
         ((checked("pass", "pass"),), "✓ all 2"),
         ((checked("pass", "not-applicable"),), "✓ all 1"),
-        ((checked("too-short", "not-applicable"),), "none ran"),
+        ((checked("not-applicable", "not-applicable"),), "none ran"),
+        ((checked("too-short", "not-applicable"),), "none passed, 1 too short"),
+        ((checked("pass", "too-short"),), "✓ 1, 1 too short"),
+        ((checked("pass", "pass"), checked("pass", "too-short", chunk=4)), "✓ 1, 1 too short"),
+        ((checked("chaotic", "too-short"),), "✓ 1, 1 too short, up to chaos: values"),
         ((checked("chaotic", "pass"),), "✓ all 2, up to chaos: values"),
         ((checked("pass", "fail"),), "✗ state 1 of 1"),
         ((checked("pass", "fail"), checked("fail", "fail", chunk=4)), "✗ values 1 of 2, state 2 of 2"),

@@ -295,6 +295,34 @@ def test_what_is_not_believed_is_in_no_ranking_and_the_reason_is_told(capsys: py
     assert "2 trials: 2 ok; 1 not believed" in shown
 
 
+NOT_BEGUN = CheckResult(verdict="too-short", detail="not begun: 60 of 120 s were over")
+SELDOM = CheckResult(verdict="too-short", figures={"done": 9, "planned": 1000, "least": 170})
+
+
+def test_what_was_not_fully_checked_is_told_in_the_report_and_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    passed = {"values": CheckResult(verdict="pass")}
+    late = fake.record().model_copy(update={"conformance": {**passed, "rings": NOT_BEGUN, "memory": NOT_BEGUN}})
+    slow = fake.record("fakec", "ir").model_copy(update={"conformance": {**passed, "sessions": SELDOM}})
+    text = markdown(late, slow, fake.record(chunk=4))
+    assert rows(section(text, "Not fully checked")) == [
+        ["fakec:ir", "looped-stitched", "hidden 128; chunk 16", "1", "too few repetitions", "sessions"],
+        ["fakelib:ops", "looped-stitched", "hidden 128; chunk 16", "1", "did not begin", "rings, memory"],
+    ]
+    print_summary(fake.run((late, slow)), Console(width=100, no_color=True))
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (
+        "not fully checked fakelib:ops looped-stitched, hidden 128; chunk 16: 2 checks, did not begin: rings, memory"
+        in shown
+    )
+    assert "Not fully checked" not in markdown(fake.record())
+
+
+def test_a_check_that_had_no_time_in_some_trials_is_no_full_pass_in_the_matrix() -> None:
+    passed = fake.record().model_copy(update={"conformance": {"rings": CheckResult(verdict="pass", rounding=0.5)}})
+    late = fake.record(chunk=4).model_copy(update={"conformance": {"rings": NOT_BEGUN}})
+    assert rows(section(markdown(passed, late), "Conformance"))[0][2:] == ["2", "✓ 0.5×, 1 too short"]
+
+
 def test_opening_and_binding_are_shown_where_they_take_more_than_a_hundred_calls() -> None:
     def prepared(bind_s: float) -> str:
         entry = fake.record(bound=1e-4)

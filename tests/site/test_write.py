@@ -22,7 +22,7 @@ from waiting import PATIENCE_S
 
 from rnnbench.history import Alert, Alerts, Detection, History
 from rnnbench.locks import locked_folder
-from rnnbench.results import Run, StoreError, read_run
+from rnnbench.results import CheckResult, Run, StoreError, read_run
 from rnnbench.site import write_site
 from rnnbench.site.content import read_content
 
@@ -205,6 +205,19 @@ def test_two_machines_have_pages_of_their_own(small, tmp_path):
     for name in ("index.html", "conformance.html"):
         row = re.compile(r"</th>\s*<td><a href=\"machines.html#m-\w+\">Other Fake CPU</a></td>")
         assert row.search((tmp_path / name).read_text()), "a program has a row for each machine"
+
+
+def test_a_program_that_was_not_fully_checked_does_not_simply_conform(small, tmp_path):
+    def verdicts(run: Run) -> set[str]:
+        write_site([run], None, tmp_path)
+        return set(re.findall(r"<td class=\"\w+\">(✓ conforms[^<]*)</td>", (tmp_path / "conformance.html").read_text()))
+
+    late = {"rings": CheckResult(verdict="too-short", detail="not begun")}
+    records = [record.model_copy(update={"conformance": {**record.conformance, **late}}) for record in small.records]
+    assert "✓ conforms" in verdicts(small)
+    told = verdicts(replace(small, records=tuple(records)))
+    assert told
+    assert all("not fully checked" in verdict for verdict in told)
 
 
 @pytest.mark.parametrize("differing", [{"memory": 1}, {"python": "3.12.1"}], ids=["machine", "interpreter"])

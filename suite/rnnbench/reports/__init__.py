@@ -24,7 +24,14 @@ if TYPE_CHECKING:
     from rnnbench.reports.errors import ReportError
     from rnnbench.reports.escape import grid, line, print_grid, show
     from rnnbench.reports.expected_failures import expected_failures_table
-    from rnnbench.reports.findings import findings_table, machine_table, not_believed_table, run_table, version_table
+    from rnnbench.reports.findings import (
+        findings_table,
+        machine_table,
+        not_believed_table,
+        run_table,
+        too_short_table,
+        version_table,
+    )
     from rnnbench.reports.model_file import print_description, print_state_check
     from rnnbench.reports.night import BackendLine, NightSummary, alert_issue, night_json, night_page
     from rnnbench.reports.operations_by_stage import draw_operations

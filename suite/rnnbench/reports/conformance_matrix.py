@@ -33,15 +33,15 @@ def conformance_table(view: View) -> Table:
         "rounding error expected at that step; checks that compare bits have none. until chaos: passed up to the step "
         "from which the reference itself diverges. ✗ failed in that many trials. xfail: all of these failures were "
         "expected. XPASS: an expected failure did not happen. n/a: the check has no meaning for the strategy. too "
-        "short: in no trial did its time suffice to mean anything. — not reached.",
+        "short: the time did not suffice for the check to mean anything, in all trials or in that many. — not reached.",
     )
 
 
 def _check_cell(check: str, records: Sequence[Record]) -> str:
     figures = [record.conformance.get(check) for record in records]
     ran = [figure for figure in figures if figure is not None and figure.verdict not in NO_ANSWER]
+    too_short = sum(figure is not None and figure.verdict == "too-short" for figure in figures)
     if not ran:
-        too_short = any(figure is not None and figure.verdict == "too-short" for figure in figures)
         return "too short" if too_short else "n/a" if any(figures) else units.MISSING
     failed = [figure for figure in ran if figure.verdict == "fail"]
     worst = worst_rounding(failed or ran)
@@ -51,4 +51,6 @@ def _check_cell(check: str, records: Sequence[Record]) -> str:
     text = f"{mark} {len(failed)} of {len(ran)}" if failed else "✓ until chaos" if chaotic else "✓"
     if any(f.what == check and f.verdict == "passed" for record in records for f in record.expected_failures):
         text += " XPASS"
-    return text if worst is None else f"{text} {units.multiple(worst)}×"
+    if worst is not None:
+        text += f" {units.multiple(worst)}×"
+    return f"{text}, {too_short} too short" if too_short else text

@@ -16,6 +16,9 @@ from rnnbench.reports.terminal import print_outcomes
 from rnnbench.results import NO_ANSWER, CheckResult, Entry, Record, Run, view_runs, worst_rounding
 from rnnbench.spelling import count
 
+WORST_ERROR = "Worst error: as a multiple of the expected rounding error."
+TOO_SHORT = "Too short: the time of a check was over too soon to mean anything, in one trial at least."
+
 
 def print_conformance(run: Run, console: Console) -> None:
     """Backend × strategy × check in short; the report has the whole matrix."""
@@ -31,7 +34,8 @@ def print_conformance(run: Run, console: Console) -> None:
         table.add_row(line(target), line(strategy), str(len(entries)), _worst(entries), _checks(entries))
     if groups:
         print_grid(console, table)
-        show(console, "Worst error: as a multiple of the expected rounding error.", style="dim")
+        too_short = any(entry.record.too_short_checks for entry in shown.entries)
+        show(console, f"{WORST_ERROR} {TOO_SHORT}" if too_short else WORST_ERROR, style="dim")
     for covered in coverage([entry.record for entry in shown.entries]):
         for sentence in sentences(covered):
             show(console, sentence)
@@ -90,8 +94,10 @@ def _worst(entries: Sequence[Entry]) -> str:
 def _checks(entries: Sequence[Entry]) -> Text:
     failed: dict[str, int] = {}
     ran: set[str] = set()
+    too_short: set[str] = set()
     chaotic: set[str] = set()
     for entry in entries:
+        too_short.update(entry.record.too_short_checks)
         for name, figure in entry.record.conformance.items():
             if figure.verdict not in NO_ANSWER:
                 ran.add(name)
@@ -103,7 +109,10 @@ def _checks(entries: Sequence[Entry]) -> Text:
         return line(f"✗ {', '.join(broken)}", style="bold red")
     if xfail := [f"{name} {count} of {len(entries)}" for name, count in failed.items() if count]:
         return line(f"xfail {', '.join(xfail)}", style="yellow")
-    if not ran:
-        return line("none ran", style="yellow")
-    diverging = ", up to chaos: " + ", ".join(sorted(chaotic)) if chaotic else ""
+    passed = ran - too_short
+    if not passed:
+        return line(f"none passed, {len(too_short)} too short" if too_short else "none ran", style="yellow")
+    diverging = ", up to chaos: " + ", ".join(sorted(chaotic & passed)) if chaotic & passed else ""
+    if too_short:
+        return line(f"✓ {len(passed)}, {len(too_short)} too short{diverging}", style="yellow")
     return line(f"✓ all {len(ran)}{diverging}", style="green")

@@ -97,6 +97,39 @@ def not_believed_table(view: View) -> Table:
     return Table("Not believed, and in no ranking", columns, tuple(rows), text=len(columns))
 
 
+def too_short_table(view: View) -> Table:
+    """Trials that are `ok`, and whose checks did not all have the time to mean anything."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Entry]] = {}
+    for entry in view.entries:
+        if entry.record.outcome == "ok":
+            for reason, checks in _too_short(entry):
+                groups.setdefault((entry.target, reason, checks), []).append(entry)
+    rows = [
+        (target, strategies(entries), sizes(entries), str(len(entries)), reason, ", ".join(checks))
+        for (target, reason, checks), entries in sorted(groups.items())
+    ]
+    return Table(
+        "Not fully checked",
+        ("program", "strategies", "where", "trials", "why", "checks"),
+        tuple(rows),
+        text=6,
+        note="These checks have neither passed nor failed. Checks that did not begin need a longer trial (`--set "
+        "limits.trial=1200s`), and `drift` and `memory` a longer time of their own (`--endurance=5s`). The others "
+        "repeat something as often as their time allows, which was too seldom for a verdict.",
+    )
+
+
+def _too_short(entry: Entry) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Why checks of a trial mean nothing, and which."""
+    record = entry.record
+    late = tuple(name for name in record.too_short_checks if record.conformance[name].not_begun)
+    seldom = tuple(name for name in record.too_short_checks if name not in late)
+    if late:
+        yield "did not begin", late
+    if seldom:
+        yield "too few repetitions", seldom
+
+
 def findings_table(view: View) -> Table:
     """All other findings. They take no trial out of a ranking."""
     groups: dict[tuple[str, str, str], list[Entry]] = {}

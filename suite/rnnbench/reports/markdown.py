@@ -267,6 +267,7 @@ def _findings(view: View) -> Iterator[str]:
     for content in (
         expected_failures_table(view),
         findings.not_believed_table(view),
+        findings.too_short_table(view),
         findings.findings_table(view),
         findings.not_run_table(view),
         lowered.lowered_table(view),

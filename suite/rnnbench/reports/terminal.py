@@ -60,6 +60,8 @@ def print_summary(run: Run, console: Console) -> None:
         show(console, offline.note, style="dim")
     if any(entry.ranked for entry in shown.entries):
         show(console, f"Medians, ranked by bound latency. {places(shown.entries)} {_legend(shown, wide)}", style="dim")
+    for text in _not_fully_checked(shown):
+        console.print(text, highlight=False)
     print_outcomes(shown, console)
     for sentence in reliability_sentences(shown):
         show(console, sentence)
@@ -142,6 +144,13 @@ def _reasons(shown: View) -> Iterator[Text]:
 def _not_believed(shown: View) -> Iterator[Text]:
     for mark, target, how, at, trials, reason in findings.not_believed_table(shown).rows:
         yield line((mark, STYLES[mark]), f" {_where(target, how, at, trials)}: {_shortened(reason)}")
+
+
+def _not_fully_checked(shown: View) -> Iterator[Text]:
+    for target, how, at, trials, why, checks in findings.too_short_table(shown).rows:
+        number = count(checks.count(",") + 1, "check")
+        where = _where(target, how, at, trials)
+        yield line(("not fully checked", "yellow"), f" {where}: {number}, {why}: {_shortened(checks)}")
 
 
 def _expected(shown: View) -> Iterator[Text]:

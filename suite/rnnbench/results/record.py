@@ -346,6 +346,11 @@ class Record(FrozenModel):
         return tuple(name for name, check in self.conformance.items() if check.verdict == "fail")
 
     @property
+    def too_short_checks(self) -> tuple[str, ...]:
+        """Names of the checks whose time was over too soon to mean anything: they have neither passed nor failed."""
+        return tuple(name for name, check in self.conformance.items() if check.verdict == "too-short")
+
+    @property
     def fails_as_expected(self) -> bool:
         """Whether the trial fails, and every failure of it is an expected one."""
         failed = set(self.failed_checks)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rnnbench.reports import conformance_table, expected_failures_table, findings_table, not_believed_table
+from rnnbench.reports import (
+    conformance_table,
+    expected_failures_table,
+    findings_table,
+    not_believed_table,
+    too_short_table,
+)
 from rnnbench.results import FAILURES
 from rnnbench.site.changes import ChangeRow
 from rnnbench.site.content import Content, Machine, Shown
@@ -33,6 +39,8 @@ class Conformance:
     """Did not get as far: build, run, crash, time, memory; and not as expected."""
     mended: int
     """Pass although they were expected to fail."""
+    not_fully_checked: int
+    """Pass, but the time of a check was over too soon to mean anything."""
     unsupported: int
     unavailable: int
 
@@ -46,8 +54,10 @@ class Conformance:
         if self.mended:
             return f"● {count(self.mended, 'trial')} mended", "note"
         if self.conforming:
-            known_failures = f", {count(self.expected, 'known failure')}" if self.expected else ""
-            return f"✓ conforms{known_failures}", "note" if self.expected else "good"
+            notes = [count(self.expected, "known failure")] if self.expected else []
+            if self.not_fully_checked:
+                notes.append(f"{count(self.not_fully_checked, 'trial')} not fully checked")
+            return ", ".join(["✓ conforms", *notes]), "note" if notes else "good"
         if self.expected:
             return f"◇ {count(self.expected, 'known failure')}", "note"
         return ("– not installed" if self.unavailable else "– unsupported"), "none"
@@ -107,6 +117,7 @@ def write_conformance(content: Content, folder: Folder, changes: Sequence[Change
                 [
                     expected_failures_table(machine.view),
                     not_believed_table(machine.view),
+                    too_short_table(machine.view),
                     findings_table(machine.view),
                 ],
             )
@@ -129,6 +140,7 @@ def _line(machine: Machine, name: str, target: str, shown: Sequence[Shown]) -> C
         wrong=sum(record.outcome == "nonconforming" for record in unexpected),
         failed=sum(record.outcome in FAILURES for record in unexpected),
         mended=sum(record.passes_unexpectedly for record in records),
+        not_fully_checked=sum(record.outcome == "ok" and bool(record.too_short_checks) for record in records),
         unsupported=sum(record.outcome == "unsupported" for record in records),
         unavailable=sum(record.outcome == "unavailable" for record in records),
     )
