@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("duckdb")
 
 from rnnbench.history import History, event_lines, find_events
-from rnnbench.results import Finding, FindingKind, Record
+from rnnbench.results import CheckResult, CheckVerdict, Finding, FindingKind, Record
 
 
 def told(tmp_path: Path, before: Record, after: Record | None) -> list[str]:
@@ -117,3 +117,21 @@ def test_what_another_gpu_cannot_do_is_no_news_of_a_program(
 ) -> None:
     before, after = made.on_gpu(OK, gpus[0]), made.on_gpu(fake.record(outcome=outcome), gpus[1])
     assert [sentence.partition(":")[0] for sentence in told(tmp_path, before, after)] == events
+
+
+def test_a_trial_whose_failed_check_had_no_time_does_not_conform_again(tmp_path: Path) -> None:
+    """The record is ok. The night after it, in which the check has its time, says what became of the fault."""
+    failed = fake.record(outcome="nonconforming")
+    (name,) = failed.failed_checks
+
+    def answered(verdict: CheckVerdict) -> Record:
+        return OK.model_copy(update={"conformance": {**OK.conformance, name: CheckResult(verdict=verdict)}})
+
+    def night(n: int, record: Record) -> Record:
+        if record.backend != "fakelib" or record.params.chunk != 16:
+            return record
+        nights = (failed, answered("too-short"), answered("pass"), answered("too-short"))
+        return nights[n].model_copy(update={"trial": record.trial})
+
+    events = find_events(made.make(tmp_path, 4, night))
+    assert {(event.sentence, event.night[:10]) for event in events} == {("conforms again", "2026-01-03")}

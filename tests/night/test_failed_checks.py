@@ -143,6 +143,23 @@ def test_an_alert_is_mended_once_every_trial_of_it_that_is_checked_conforms(aler
     assert mended.returned == "fakelib-package 1.2: 1 of 2 trials were checked again, and conform"
 
 
+def test_a_check_that_had_no_time_mends_nothing(alerts):
+    """The trial is ok: but the check that found the fault did not come to an answer."""
+    first = check(failed(TRIALS[0], checks=("memory",)))
+    known = note_failed(alerts, first, EARLIER)
+    late = check(version="1.2", started="2026-01-11T02:00:00", too_short={TRIALS[0]: ("drift", "memory")})
+    other = check(version="1.2", started="2026-01-11T02:00:00", too_short={TRIALS[0]: ("drift",)})
+    assert mend_conforming(known, late, DAY, (first, late)).all == known.all
+    (mended,) = mend_conforming(known, other, DAY, (first, other)).all
+    assert mended.state == "mended"
+    assert [each.check for each in check_changes([first, late])] == [first]
+    last = check(version="1.3", started="2026-01-12T02:00:00")
+    (_, found) = check_changes([first, late, last])
+    assert (found.check, found.mended) == (last, first.failed)
+    failing = check(first.failed[0], version="1.3", started="2026-01-12T02:00:00")
+    assert [each.check for each in check_changes([first, late, failing])] == [first]
+
+
 def test_what_was_mended_and_fails_again_is_a_new_alert(alerts):
     known = note_failed(alerts, check(failed(TRIALS[0])), EARLIER)
     mended = mend_conforming(known, check(version="1.2"), DAY)
@@ -191,6 +208,7 @@ def test_a_check_is_told_with_its_counts():
     one = check(failed(TRIALS[0])).model_copy(update={"expected_failures": 1, "unavailable": ("a: no a", "b: no b")})
     assert sentence_of(one) == "1 of 4 trials failed, 1 expected failure; not installed there: a: no a; b: no b"
     assert sentence_of(check()) == "4 trials checked, none failed"
+    assert sentence_of(check(too_short={TRIALS[0]: ("drift",)})) == "4 trials checked, none failed, 1 not fully checked"
 
 
 def test_a_version_is_checked_where_a_part_of_its_trials_can_be(nights):

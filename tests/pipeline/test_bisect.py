@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import fake_records as fake
 import pytest
 from fake_releases import PACKAGE, fake_measurements
 from harness_trials import SilentObserver, make_trial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.pipeline import LatencyJudge, NotNowError, Release, SideError, Step, Steps, bisect, bisect_releases
-from rnnbench.results import Store
+from rnnbench.pipeline import (
+    LatencyJudge,
+    NotNowError,
+    OutcomeJudge,
+    Release,
+    SideError,
+    Step,
+    Steps,
+    bisect,
+    bisect_releases,
+)
+from rnnbench.results import CheckResult, Store
 from rnnbench.sampling import PairBudget
 
 RELEASES = [Release(PACKAGE, f"1.{number}") for number in range(16)]
@@ -93,3 +104,35 @@ def test_what_this_machine_cannot_install_now_ends_a_bisection_and_skips_no_rele
     monkeypatch.setattr(bisect, "open_side", without_room)
     with pytest.raises(NotNowError, match="its disk is full"):
         bisect_releases(RELEASES[:4], judge, lambda step: None)
+
+
+def records_of(monkeypatch, verdicts):
+    """Releases whose check `memory` has these verdicts, by version."""
+
+    def checked(self, release):
+        result = CheckResult(verdict=verdicts[release.version])
+        outcome = "nonconforming" if result.verdict == "fail" else "ok"
+        record = fake.record(outcome=outcome).model_copy(update={"conformance": {"memory": result}})
+        return record, "rnnbench check"
+
+    monkeypatch.setattr(OutcomeJudge, "_check", checked)
+
+
+@pytest.fixture
+def outcome_judge(tmp_path):
+    return OutcomeJudge(Steps(make_trial(), Store(tmp_path), tmp_path / "environments", SilentObserver(), "tiny.yaml"))
+
+
+def test_a_release_in_which_the_failed_check_had_no_time_is_neither_good_nor_bad(outcome_judge, monkeypatch):
+    records_of(monkeypatch, {"1.0": "pass", "1.1": "pass", "1.2": "too-short", "1.3": "fail"})
+    told = []
+    found = bisect_releases(RELEASES[:4], outcome_judge, told.append)
+    assert [release.version for release in found.suspects] == ["1.2", "1.3"]
+    (skipped,) = [step for step in told if step.state == "skipped"]
+    assert "the time of these checks was too short: memory" in skipped.reason
+
+
+def test_a_good_release_in_which_the_failed_check_had_no_time_is_refused(outcome_judge, monkeypatch):
+    records_of(monkeypatch, {"1.0": "too-short", "1.1": "fail"})
+    with pytest.raises(SideError, match=r"1\.0 may not be good: ok, but .* too short: memory; give more"):
+        bisect_releases(RELEASES[:2], outcome_judge, lambda step: None)

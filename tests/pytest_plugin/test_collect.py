@@ -109,6 +109,19 @@ def test_an_override_that_is_wrong_is_quoted(tiny):
     result.stdout.fnmatch_lines(["--set model.hidn=3: unknown key 'hidn' in model; did you mean 'hidden'?"])
 
 
+def test_trials_that_were_not_fully_checked_are_named_at_the_end(pytester):
+    pytester.makepyfile(
+        "def test_late(record_property): record_property('check.memory', 'too-short')\n"
+        "def test_whole(record_property): record_property('check.memory', 'pass')\n"
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        ["*rnnbench: not fully checked*", "These passed, but some of their checks had *", "*::test_late"]
+    )
+    result.stdout.no_fnmatch_line("*::test_whole")
+
+
 def test_the_plugin_loads_nothing_of_the_suite_where_no_case_is_asked_for(tiny):
     tiny.makepyfile(test_other="def test_other(): pass")
     script = (

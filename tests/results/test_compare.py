@@ -57,6 +57,19 @@ def test_what_is_ok_now_and_was_not_is_told_and_is_none() -> None:
     assert not result.regressed
 
 
+def test_a_failure_whose_check_had_no_time_is_not_told_as_gone() -> None:
+    failed = fake.record(outcome="nonconforming")
+    late = {name: CheckResult(verdict="too-short") for name in failed.failed_checks}
+    again = fake.record().model_copy(update={"conformance": {**failed.conformance, **late}})
+    result = compare_runs(fake.run([failed]), fake.run([again]))
+    (change,) = result.facts
+    (name,) = failed.failed_checks
+    assert (change.direction, change.sentence) == (
+        "neutral",
+        f"may still fail the checks: {name} (their time was too short)",
+    )
+
+
 def test_trials_that_appeared_or_vanished_are_told_in_words() -> None:
     base, new = fake.record(chunk=1), fake.record(chunk=2)
     result = compare_runs(fake.run([base, fake.record()]), fake.run([new, fake.record()]))

@@ -7,9 +7,11 @@ those of another set of cases than a night's: it is no night, and its rows are i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import Field
 
 from rnnbench.history.entry import ENTRY_TYPES, Entry, fields_of
 from rnnbench.results import FrozenModel, Outcome, Record, Run, file_name, read_info, versions_text
@@ -49,6 +51,8 @@ class CheckEntry(Entry):
     unavailable: tuple[str, ...] = ()
     """Why targets are not installed there, a sentence each."""
     failed: tuple[FailedTrial, ...] = ()
+    too_short: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """By trial, the checks whose time was over too soon to mean anything."""
 
     @property
     def name(self) -> str:
@@ -57,6 +61,11 @@ class CheckEntry(Entry):
     @property
     def failed_by_trial(self) -> Mapping[str, FailedTrial]:
         return {failed.trial: failed for failed in self.failed}
+
+    def conforms_again(self, trial: str, failed_checks: Iterable[str]) -> bool:
+        """Whether a trial conforms here that failed some checks earlier. These checks must have had enough time."""
+        conforms = trial in self.trials and trial not in self.failed_by_trial
+        return conforms and not set(failed_checks) & set(self.too_short.get(trial, ()))
 
 
 CHECK_TYPES: Mapping[str, str] = {
@@ -102,6 +111,7 @@ def _check(run: Run, backend: str) -> CheckEntry:
         unsupported=outcomes["unsupported"],
         unavailable=tuple(sorted({f"{r.target}: {r.reason}" for r in records if r.outcome == "unavailable"})),
         failed=tuple(_failed(r) for r in records if r.outcome not in (*NOT_CHECKED, "ok") and not r.fails_as_expected),
+        too_short={r.trial: r.too_short_checks for r in records if r.too_short_checks},
     )
 
 
@@ -129,12 +139,14 @@ class CheckChange:
 def check_changes(checks: Sequence[CheckEntry]) -> Iterator[CheckChange]:
     """The checks in which something changed. `checks` are oldest first; on which machine they ran does not matter."""
     last: dict[str, CheckEntry] = {}
+    failing: dict[str, Mapping[str, FailedTrial]] = {}
     for check in checks:
         before = last.get(check.backend)
         last[check.backend] = check
-        then = before.failed_by_trial if before else {}
+        then = failing.get(check.backend, {})
         worse = tuple(failed for failed in check.failed if failed.trial not in then)
-        now, checked = check.failed_by_trial, set(check.trials)
-        mended = tuple(failed for failed in then.values() if failed.trial in checked and failed.trial not in now)
+        mended = tuple(failed for failed in then.values() if check.conforms_again(failed.trial, failed.failed_checks))
+        not_answered = [f for f in then.values() if f.trial in check.trials and f not in mended]
+        failing[check.backend] = {failed.trial: failed for failed in (*not_answered, *check.failed)}
         if worse or mended:
             yield CheckChange(check, before, worse, mended)

@@ -49,10 +49,19 @@ _ALIKE = "regexp_replace(substr(trial, length(\"case\") + length(backend) + leng
 """What a trial's id says of its strategy, sizes and device: all but case, target and digest."""
 _NIGHTS = f"""
     WITH nights AS MATERIALIZED (
-        SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions, pinned,
-            outcome, reason, failed_checks, support, lowered, believed, findings, {SERIES_DEVICE} AS series_device,
-            {_ALIKE} AS alike
-        FROM {NIGHT_ROWS}
+        SELECT *, coalesce(outcome = 'ok' AND list_has_any(  -- a check that failed last had too little time
+            string_split(too_short_checks, ', '),
+            string_split(last_value(CASE WHEN outcome = 'nonconforming' THEN failed_checks END IGNORE NULLS) OVER (
+                PARTITION BY machine, trial, series_device ORDER BY started, run_id
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ), ', ')
+        ), false) AS not_answered
+        FROM (
+            SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions,
+                pinned, outcome, reason, failed_checks, too_short_checks, support, lowered, believed, findings,
+                {SERIES_DEVICE} AS series_device, {_ALIKE} AS alike
+            FROM {NIGHT_ROWS}
+        )
     )
 """
 _FACTS = """
@@ -83,9 +92,13 @@ class _WatchedFact:
 
 
 _WATCHED = (
-    _WatchedFact("outcome", detail="CASE WHEN outcome NOT IN ('ok', 'nonconforming') THEN reason END"),
+    _WatchedFact(
+        "outcome",
+        detail="CASE WHEN outcome NOT IN ('ok', 'nonconforming') THEN reason END",
+        where="NOT not_answered",
+    ),
     # An outcome that changed says it already.
-    _WatchedFact("failed_checks", detail="NULL", kept="NOT other_outcome"),
+    _WatchedFact("failed_checks", detail="NULL", where="NOT not_answered", kept="NOT other_outcome"),
     _WatchedFact("support", detail="NULL", kept="'unsupported' NOT IN (before, after)"),
     # A failed build has no form: the one before it is that of the last program.
     _WatchedFact("lowered", detail="NULL", where="lowered IS NOT NULL"),

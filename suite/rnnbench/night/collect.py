@@ -185,7 +185,7 @@ def _judged(alerts: Alerts, history: History, outcomes: Sequence[BackendOutcome]
         alerts = mend_returned(alerts, outcome, day)
         if outcome.check is not None:
             alerts = note_failed(alerts, outcome.check, check_before(history, outcome.check))
-            alerts = mend_conforming(alerts, outcome.check, day)
+            alerts = mend_conforming(alerts, outcome.check, day, history.checks)
         elif (newest := outcome.night.newest) and _is_good_again(newest, state.good.get(outcome.backend)):
             alerts = mend_withdrawn(alerts, outcome.backend, newest, outcome.versions, day)
     return alerts

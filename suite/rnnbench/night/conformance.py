@@ -71,12 +71,20 @@ def note_failed(alerts: Alerts, check: CheckEntry, before: CheckEntry | None) ->
     return alerts
 
 
-def mend_conforming(alerts: Alerts, check: CheckEntry, day: str) -> Alerts:
-    """Mend the alerts of which some trials were checked again and none of these fails."""
-    failed, checked = check.failed_by_trial, set(check.trials)
+def mend_conforming(alerts: Alerts, check: CheckEntry, day: str, earlier: Sequence[CheckEntry] = ()) -> Alerts:
+    """Mend the alerts of which some trials were checked again and each of these conforms.
+
+    `earlier` has the checks that raised the alerts, from which it is known what failed there.
+    """
+    failed_checks = {
+        (one.run, failed.trial): failed.failed_checks
+        for one in earlier
+        if one.backend == check.backend
+        for failed in one.failed
+    }
     for alert in alerts_of_checks(alerts, check.backend):
-        again = checked.intersection(alert.found.members)
-        if again and not any(trial in failed for trial in again):
+        again = set(check.trials).intersection(alert.found.members)
+        if again and all(check.conforms_again(t, failed_checks.get((alert.found.run, t), ())) for t in again):
             why = f"{check.versions}: {len(again)} of {len(alert.found.members)} trials were checked again, and conform"
             alerts = alerts.mend(alert.id, day, why)
     return alerts
@@ -125,6 +133,7 @@ def sentence_of(check: CheckEntry) -> str:
     trials = count(len(check.trials), "trial")
     counts = f"{len(check.failed)} of {trials} failed" if check.failed else f"{trials} checked, none failed"
     expected = f", {count(check.expected_failures, 'expected failure')}" if check.expected_failures else ""
+    expected += f", {len(check.too_short)} not fully checked" if check.too_short else ""
     missing = f"; not installed there: {'; '.join(check.unavailable)}" if check.unavailable else ""
     return f"{counts}{expected}{missing}"
 

@@ -141,11 +141,15 @@ class LatencyJudge:
 
 
 class OutcomeJudge:
-    """Builds and checks the trial in each release, without timing. A release with the bad one's outcome is bad."""
+    """Builds and checks the trial in each release, without timing. A release with the bad one's outcome is bad.
+
+    A release in which a check was too short that the bad one fails is neither good nor bad.
+    """
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
         self._states: dict[str, State] = {}
+        self._failed_checks: tuple[str, ...] = ()
 
     def check_ends(self, good: Release, bad: Release) -> tuple[Step, ...]:
         outcomes = []
@@ -158,8 +162,13 @@ class OutcomeJudge:
                 f"{good.version} and {bad.version} have the same outcome: {_ended_as(of_good)}; give a good and a bad "
                 "release that differ"
             )
+        self._failed_checks = of_bad.failed_checks
+        if of_good.not_answered_again(self._failed_checks):
+            raise SideError(f"{good.version} may not be good: {self._ended_as(of_good)}")
         self._states = {of_good.outcome: "good", of_bad.outcome: "bad"}
-        return tuple(Step(release, self._states[r.outcome], _ended_as(r), command) for release, r, command in outcomes)
+        return tuple(
+            Step(release, self._states[r.outcome], self._ended_as(r), command) for release, r, command in outcomes
+        )
 
     def judge(self, release: Release) -> Step:
         try:
@@ -168,7 +177,18 @@ class OutcomeJudge:
             raise
         except SideError as error:
             return Step(release, "skipped", str(error), "")
-        return Step(release, self._states.get(record.outcome, "skipped"), _ended_as(record), command)
+        open_checks = record.not_answered_again(self._failed_checks)
+        state = "skipped" if open_checks else self._states.get(record.outcome, "skipped")
+        return Step(release, state, self._ended_as(record), command)
+
+    def _ended_as(self, record: Record) -> str:
+        """The outcome, and the checks that the bad release fails and that had too little time here."""
+        if not (open_checks := record.not_answered_again(self._failed_checks)):
+            return _ended_as(record)
+        return (
+            f"{_ended_as(record)}, but the time of these checks was too short: {', '.join(open_checks)}; give more, as "
+            "in --set limits.trial=1200s"
+        )
 
     def _check(self, release: Release) -> tuple[Record, str]:
         """The trial's record in that release, and the command that repeats it. Raises SideError."""

@@ -25,6 +25,8 @@ FOLDER = pytest.StashKey[Path]()
 _FOLDER_OF_NODE = "rnnbench_folder"
 SUFFIXES = (".yaml", ".yml")
 MAX_SECONDS = 3600
+NAMED = 10
+"""Trials of one kind that the summary names."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -87,6 +89,25 @@ def pytest_testnodedown(node: object) -> None:
     output = getattr(node, "workeroutput", {})
     if _FOLDER_OF_NODE in output:
         node.config.stash[FOLDER] = Path(output[_FOLDER_OF_NODE])  # type: ignore[attr-defined]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which trials passed though the time of some checks was over too soon to mean anything."""
+    late = [
+        report.nodeid
+        for report in terminalreporter.getreports("passed")
+        if any(name.startswith("check.") and value == "too-short" for name, value in report.user_properties)
+    ]
+    if late:
+        terminalreporter.section("rnnbench: not fully checked")
+        terminalreporter.write_line(
+            "These passed, but some of their checks had too little time to mean anything (their property is "
+            "too-short). Give more by limits.trial in the case, or by --rnnbench-endurance."
+        )
+        for nodeid in late[:NAMED]:
+            terminalreporter.write_line(f"  {nodeid}")
+        if len(late) > NAMED:
+            terminalreporter.write_line(f"  … and {len(late) - NAMED} more")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -187,6 +187,12 @@ def outcome_columns() -> Iterator[Column]:
     yield Column("checks_failed", "count", "Checks that failed.", lambda r, i: len(r.failed_checks))
     yield Column("failed_checks", "text", "Their names.", lambda r, i: ", ".join(r.failed_checks) or None)
     yield Column(
+        "too_short_checks",
+        "text",
+        "Checks whose time was over too soon to mean anything.",
+        lambda r, i: ", ".join(r.too_short_checks) or None,
+    )
+    yield Column(
         "expected_failures",
         "text",
         "Expected failures that happened.",

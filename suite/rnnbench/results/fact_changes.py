@@ -20,14 +20,20 @@ class FactChange:
     new: str
     detail: str = ""
     """The reason that the record gives."""
+    not_answered: tuple[str, ...] = ()
+    """The checks that failed in the base, and were too short to mean anything in the new run."""
 
     @property
     def direction(self) -> Direction:
+        if self.not_answered:
+            return "neutral"
         return fact_direction(self.fact, self.base, self.new)
 
     @property
     def sentence(self) -> str:
         """What happened, without its subject: "no longer conforms: y differs by 0.3"."""
+        if self.not_answered:
+            return f"may still fail the checks: {', '.join(self.not_answered)} (their time was too short)"
         return fact_sentence(self.fact, self.base, self.new, self.detail)
 
 
@@ -62,8 +68,10 @@ def not_believed_of(run: Run, record: Record) -> str:
 
 def _changes(old: Record, young: Record, base: Run, new: Run) -> Iterator[FactChange]:
     trial = young.trial
+    not_answered = young.not_answered_again(old.failed_checks)
     if old.outcome != young.outcome:
-        yield FactChange(trial, "outcome", old.outcome, young.outcome, young.reason)
+        open_checks = not_answered if young.outcome == "ok" else ()
+        yield FactChange(trial, "outcome", old.outcome, young.outcome, young.reason, open_checks)
     elif (before := old.failed_checks) != (after := young.failed_checks):
         yield FactChange(trial, "failed_checks", ", ".join(before), ", ".join(after))
     if (level := old.support.level) != young.support.level and "unsupported" not in (level, young.support.level):

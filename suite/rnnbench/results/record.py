@@ -350,6 +350,10 @@ class Record(FrozenModel):
         """Names of the checks whose time was over too soon to mean anything: they have neither passed nor failed."""
         return tuple(name for name, check in self.conformance.items() if check.verdict == "too-short")
 
+    def not_answered_again(self, failed: Iterable[str]) -> tuple[str, ...]:
+        """Which of some checks that failed earlier were too short here: what they found may still be wrong."""
+        return tuple(name for name in failed if name in self.too_short_checks)
+
     @property
     def fails_as_expected(self) -> bool:
         """Whether the trial fails, and every failure of it is an expected one."""
