@@ -186,8 +186,8 @@ class OutcomeJudge:
         if not (open_checks := record.not_answered_again(self._failed_checks)):
             return _ended_as(record)
         return (
-            f"{_ended_as(record)}, but the time of these checks was too short: {', '.join(open_checks)}; give more, as "
-            "in --set limits.trial=1200s"
+            f"{_ended_as(record)}, but these checks did not run or were too short: {', '.join(open_checks)}; give "
+            "more time, as in --set limits.trial=1200s"
         )
 
     def _check(self, release: Release) -> tuple[Record, str]:

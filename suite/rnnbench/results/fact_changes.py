@@ -21,7 +21,7 @@ class FactChange:
     detail: str = ""
     """The reason that the record gives."""
     not_answered: tuple[str, ...] = ()
-    """The checks that failed in the base, and were too short to mean anything in the new run."""
+    """The checks that failed in the base, and in the new run did not run or were too short to mean anything."""
 
     @property
     def direction(self) -> Direction:
@@ -33,7 +33,7 @@ class FactChange:
     def sentence(self) -> str:
         """What happened, without its subject: "no longer conforms: y differs by 0.3"."""
         if self.not_answered:
-            return f"may still fail the checks: {', '.join(self.not_answered)} (their time was too short)"
+            return f"may still fail the checks: {', '.join(self.not_answered)} (they did not run, or were too short)"
         return fact_sentence(self.fact, self.base, self.new, self.detail)
 
 

@@ -351,8 +351,9 @@ class Record(FrozenModel):
         return tuple(name for name, check in self.conformance.items() if check.verdict == "too-short")
 
     def not_answered_again(self, failed: Iterable[str]) -> tuple[str, ...]:
-        """Which of some checks that failed earlier were too short here: what they found may still be wrong."""
-        return tuple(name for name in failed if name in self.too_short_checks)
+        """Which of some checks that failed earlier did not run or were too short: their faults may still be there."""
+        ran = self.conformance.keys() - self.too_short_checks
+        return tuple(name for name in failed if name not in ran)
 
     @property
     def fails_as_expected(self) -> bool:
