@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -220,6 +220,13 @@ class History:
     def sql(self, statement: str) -> Table:
         """The result of one SELECT over the tables `rows`, `runs`, `verdicts` and `checks`. Raises StoreError."""
         return self._database.query(statement)
+
+    def stream(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a result that may not fit in memory. Without ORDER BY, those of a run come together.
+
+        No other statement may come before the last row.
+        """
+        return self._database.stream(statement)
 
     def arrays(self, statement: str) -> Arrays:
         """The same as an array for each column, for results of many rows. A NULL is masked."""
