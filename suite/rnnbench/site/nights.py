@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rnnbench.history import NIGHT_ROWS, History, RunEntry, entry_of
 from rnnbench.results import COMPARED_PATHS, Record, Run, row, wrong_dates
-from rnnbench.spelling import count
+from rnnbench.spelling import count, first_few
 
 Array = npt.NDArray[np.float64]
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
@@ -256,13 +256,14 @@ def _stored_row(found: Sequence[Any]) -> NightRow:
 
 
 def rows_left_out(history: History) -> tuple[str, ...]:
-    """A sentence for each run of which the history has damaged rows, which are in no night."""
+    """The runs of which the history has damaged rows, which are in no night: a sentence each for the first of them."""
     statement = f"SELECT run, run_id, count(*) FROM rows WHERE NOT ({_IS_WHOLE}) GROUP BY ALL ORDER BY ALL"
-    return tuple(
+    damaged = tuple(
         f"{run}: {count(rows, 'row')} of the history without {', '.join(_COUNTS[:-1])} or {_COUNTS[-1]}, left out of "
         f"its night; delete runs/{run_id}.json of the history, and add the run again"
         for run, run_id, rows in (history.sql(statement).rows if history.runs else ())
     )
+    return first_few(damaged, lambda more: f"{count(more, 'more run')} with damaged rows of the history")
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:
