@@ -1,6 +1,6 @@
 """Names that are not known: the nearest one is offered, or all of them. Numbers have the noun that fits."""
 
-from rnnbench.spelling import absent, count, did_you_mean, hint, listed, near_path
+from rnnbench.spelling import absent, count, did_you_mean, first_few, hint, listed, near_path
 
 NAMES = ("hidden", "input")
 
@@ -55,3 +55,13 @@ def test_a_number_has_the_noun_that_fits():
 def test_of_many_names_the_first_are_listed():
     assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert (listed(["a", "b"], 2), listed([], 2)) == ("a, b", "")
+
+
+def test_of_many_sentences_of_one_kind_the_first_are_told_and_the_number_of_the_others():
+    def told(number):
+        return first_few([f"why {index}" for index in range(number)], lambda more: f"{count(more, 'more file')}")
+
+    assert told(0) == ()
+    assert told(5) == ("why 0", "why 1", "why 2", "why 3", "why 4")
+    assert told(6) == (*told(5), "1 more file")
+    assert told(1705)[-1] == "1,700 more files"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 MOST_NAMES = 40
 """Most names that a message lists; of more, it has the nearest ones."""
 NEAREST_NAMES = 5
+FEW = 5
+"""Sentences of one kind that are told one by one."""
 _SHORT = 3
 """Letters of a word of which one in three makes another word."""
 
@@ -23,6 +25,12 @@ def listed(names: Sequence[str], most: int) -> str:
     """`a, b and 3 more`: the first names, `most` of them at most, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def first_few(sentences: Sequence[str], others: Callable[[int], str]) -> tuple[str, ...]:
+    """The first FEW sentences, and one about all `others`, which is given their number."""
+    more = len(sentences) - FEW
+    return (*sentences[:FEW], *((others(more),) if more > 0 else ()))
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:

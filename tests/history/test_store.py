@@ -387,6 +387,22 @@ def test_a_run_of_the_future_is_left_out_and_named(root: Path, run: Path, with_f
     assert History(root).warnings == ()
 
 
+def test_of_many_runs_of_the_future_the_first_are_named_and_the_others_counted(root: Path, run: Path) -> None:
+    history = History(root)
+    history.add(run)
+    entry = json.loads(next((root / "runs").iterdir()).read_text())
+    del entry["content_digest"]
+    for number in range(20):
+        future = {**entry, "run_id": f"{number:016x}", "started": f"8026-01-{number + 1:02}T02:00:00"}
+        rows = root / "rows" / f"{future['run_id']}.parquet"
+        shutil.copy(root / "rows" / f"{entry['run_id']}.parquet", rows)
+        (root / "runs" / f"{future['run_id']}.json").write_text(json.dumps(future))
+    warnings = History(root).warnings
+    assert len(warnings) == 6
+    assert "is dated 8026-01-01T02:00:00 UTC, in the future" in warnings[0]
+    assert warnings[-1] == "15 more runs of the history left out for a wrong date"
+
+
 def test_a_run_from_before_the_clock_was_set_is_left_out_and_named(root: Path, run: Path, tmp_path: Path) -> None:
     """It would be the first night of its series, and a step between it and the next one that of another version."""
     History(root).add(fake.write_run(tmp_path / "early", [fake.record()], started="1970-01-01T00:01:00Z", seed=1))

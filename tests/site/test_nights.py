@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 
 import fake_records as fake
+import numpy as np
 import pytest
 
 from rnnbench.history import History
 from rnnbench.results import read_run
 from rnnbench.site import newest_runs, write_site
 from rnnbench.site.content import read_content
-from rnnbench.site.nights import BUILD_FIGURES, FIGURES, nights_of
+from rnnbench.site.nights import BUILD_FIGURES, FIGURES, AllSeries, nights_of
 
 MACHINE = {"cpu": "Fake CPU 9000", "python": "3.11.7", "kernel": "6.1.0"}
 
@@ -26,9 +28,9 @@ def test_a_build_of_an_earlier_run_is_no_figure_of_a_night(tmp_path, stored, bui
     if stored:
         history.add(folder)
     (night,) = nights_of(history, []) if stored else nights_of(None, [read_run(folder)])
-    figures = dict(zip(FIGURES, night.rows[0].figures, strict=True))
-    assert figures["artifact_bytes"] is not None
-    assert [figures[name] is None for name in BUILD_FIGURES] == [bool(built)] * len(BUILD_FIGURES)
+    figures = dict(zip(FIGURES, night.figures[0], strict=True))
+    assert not math.isnan(figures["artifact_bytes"])
+    assert [math.isnan(figures[name]) for name in BUILD_FIGURES] == [bool(built)] * len(BUILD_FIGURES)
 
 
 def test_a_night_is_the_same_whether_it_is_read_from_its_run_or_from_the_history(tmp_path):
@@ -43,9 +45,28 @@ def test_a_night_is_the_same_whether_it_is_read_from_its_run_or_from_the_history
     folder, history = fake.write_run(tmp_path / "run", records, machine=MACHINE), History(tmp_path / "history")
     history.add(folder)
     (from_run,), (from_history,) = nights_of(None, [read_run(folder)]), nights_of(history, [])
-    assert from_history.rows == from_run.rows
-    assert {row.software for row in from_run.rows} == {"Python 3.11.7, kernel 6.1.0"}
-    assert {row.same_as for row in from_run.rows} == {"", measured.trial}
+    assert from_history.trials == from_run.trials
+    np.testing.assert_array_equal(from_history.figures, from_run.figures)
+    np.testing.assert_array_equal(from_history.latencies, from_run.latencies)
+    assert [from_history.processes(place) for place in range(4)] == [from_run.processes(place) for place in range(4)]
+    assert {trial.software for trial in from_run.trials} == {"Python 3.11.7, kernel 6.1.0"}
+    assert {trial.same_as for trial in from_run.trials} == {"", measured.trial}
+
+
+def test_what_nights_have_in_common_is_in_memory_once(tmp_path):
+    """And each night has its own rows, in the order of their trials, whatever their order in the file."""
+    history, records = History(tmp_path / "history"), [fake.record(chunk=chunk) for chunk in (4, 1, 2)]
+    for night, kept in enumerate((records, records[:2], records)):
+        run = fake.write_run(tmp_path / f"run{night}", kept, started=f"2026-01-0{night + 1}T02:00:00Z", seed=night)
+        history.add(run)
+    nights = nights_of(history, [])
+    assert [len(night.trials) for night in nights] == [3, 2, 3]
+    assert [trial.identity.chunk for trial in nights[0].trials] == [1, 2, 4]
+    assert all(ours is theirs for ours, theirs in zip(nights[0].trials, nights[2].trials, strict=True))
+    series = AllSeries(nights).of(nights[0].entry.machine, records[2].trial)
+    assert series.nights == (0, 2)
+    assert series.latencies[:, 0, 0].tolist() == [records[2].latency("bound").median] * 2
+    assert AllSeries(nights).of("another", records[2].trial).timed.nights == ()
 
 
 def test_a_run_of_the_future_hides_no_newer_one(tmp_path):
@@ -66,7 +87,7 @@ def test_a_run_without_a_record_is_a_night_without_trials(tmp_path):
     history = History(tmp_path / "history")
     history.add(fake.write_run(tmp_path / "run", []))
     (night,) = nights_of(history, [])
-    assert night.rows == ()
+    assert night.trials == ()
     write_site(newest_runs(history, tmp_path / "none"), history, tmp_path / "site")
     assert "1 run" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
@@ -87,7 +108,7 @@ def test_a_damaged_row_with_a_digest_of_its_own_ends_no_site(tmp_path, odd):
     del content["content_digest"]
     entry.write_text(json.dumps({**content, "rows_sha256": hashlib.sha256(rows.read_bytes()).hexdigest()}))
     (night,) = nights_of(History(history.root), [])
-    assert [row.figures[0] for row in night.rows] == ([None] if "build_s" in odd else [])
+    assert night.figures[:, 0].tolist() == pytest.approx([math.nan] if "build_s" in odd else [], nan_ok=True)
     runs = newest_runs(history, tmp_path / "none")
     write_site(runs, History(history.root), tmp_path / "site")
     told = [warning for warning in read_content(runs, History(history.root)).warnings if "its night" in warning]

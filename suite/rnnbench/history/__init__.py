@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rnnbench.history.change_words import change_lines, event_lines, without_anchors
     from rnnbench.history.changes import Change, find_changes
     from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes, is_check
-    from rnnbench.history.columns import SERIES_DEVICE
+    from rnnbench.history.columns import NIGHT_ROWS, SERIES_DEVICE
     from rnnbench.history.comparisons import (
         VERDICTS_FILE,
         ComparisonEntry,

@@ -13,6 +13,8 @@ from rnnbench.results import StoreError, TableRows, make_table, open_database, s
 
 PURPOSE = "the history"
 ZONES = "a time with a zone has no value in Python here; cast it, as now()::TIMESTAMP"
+BATCH = 2_000
+"""Rows of a stream that are in memory at once."""
 Content = tuple[Mapping[str, str], TableRows]
 """The columns of a table with their types, and its rows."""
 Arrays = dict[str, Any]
@@ -62,6 +64,15 @@ class Database:
         """The result of one SELECT. Raises StoreError."""
         with self._selected(sql) as result:
             return Table(tuple(column[0] for column in result.description), tuple(result.fetchall()))
+
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of one SELECT, BATCH of them at a time. They are in the order of the files where nothing sorts them.
+
+        Another statement ends it.
+        """
+        with self._selected(sql) as result:
+            while rows := result.fetchmany(BATCH):
+                yield from rows
 
     def arrays(self, sql: str) -> Arrays:
         """The same as an array for each column, for results of many rows."""

@@ -39,7 +39,8 @@ class Event:
 
 def find_events(history: History) -> tuple[Event, ...]:
     """Every event of every machine, oldest first."""
-    facts = [_FACTS.format(**asdict(watched)) for watched in _WATCHED]
+    of_row = {"series_device": SERIES_DEVICE, "not_answered": _NOT_ANSWERED}
+    facts = [_FACTS.format(**of_row, **asdict(watched)) for watched in _WATCHED]
     # One statement, which reads the files of all runs once: that takes longer than all of its parts.
     events = _events(history, _NIGHTS + "\nUNION ALL\n".join((*facts, _VERSIONS, _NO_LONGER)))
     return tuple(sorted(events, key=lambda event: (event.night, event.backend, event.subject, event.fact)))
@@ -49,21 +50,19 @@ _ALIKE = "regexp_replace(substr(trial, length(\"case\") + length(backend) + leng
 """What a trial's id says of its strategy, sizes and device: all but case, target and digest."""
 _NIGHTS = f"""
     WITH nights AS MATERIALIZED (
-        SELECT *, coalesce(outcome = 'ok' AND list_has_any(  -- a check that failed last had too little time
-            string_split(too_short_checks, ', '),
-            string_split(last_value(CASE WHEN outcome = 'nonconforming' THEN failed_checks END IGNORE NULLS) OVER (
-                PARTITION BY machine, trial, series_device ORDER BY started, run_id
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-            ), ', ')
-        ), false) AS not_answered
-        FROM (
-            SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions,
-                pinned, outcome, reason, failed_checks, too_short_checks, support, lowered, believed, findings,
-                {SERIES_DEVICE} AS series_device, {_ALIKE} AS alike
-            FROM {NIGHT_ROWS}
-        )
+        SELECT machine, backend, trial, "case", run, run_id, coalesce(shard, '') AS shard, started, versions, pinned,
+            outcome, reason, failed_checks, too_short_checks, support, lowered, believed, findings, route, device_name,
+            device_driver, device_software
+        FROM {NIGHT_ROWS}
     )
 """
+_NOT_ANSWERED = """coalesce(outcome = 'ok' AND list_has_any(
+        string_split(too_short_checks, ', '),
+        string_split(last_value(CASE WHEN outcome = 'nonconforming' THEN failed_checks END IGNORE NULLS) OVER (
+            PARTITION BY machine, trial ORDER BY started, run_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), ', ')
+    ), false)"""
+"""In SQL, whether a row is ok, and a check was too short that failed when the trial last failed a check."""
 _FACTS = """
     SELECT machine, backend, trial, run, started, '{fact}' AS fact, before, after, versions_before, versions, detail
     FROM (
@@ -71,7 +70,13 @@ _FACTS = """
             coalesce({detail}, '') AS detail, coalesce({fact}::VARCHAR, '') AS after,
             lag(coalesce({fact}::VARCHAR, '')) OVER w AS before, lag(coalesce(versions, '')) OVER w AS versions_before,
             lag(outcome) OVER w IS DISTINCT FROM outcome AS other_outcome
-        FROM nights WHERE {where}
+        FROM (  -- of the trials that have two values of the fact; to sort all rows takes the most memory
+            SELECT *, {series_device} AS series_device, {not_answered} AS not_answered FROM nights SEMI JOIN (
+                SELECT machine, trial FROM nights GROUP BY ALL
+                HAVING min(coalesce({fact}::VARCHAR, '')) <> max(coalesce({fact}::VARCHAR, ''))
+            ) USING (machine, trial)
+        )
+        WHERE {where}
         WINDOW w AS (PARTITION BY machine, trial, series_device ORDER BY started, run_id)
     )
     WHERE before <> after AND {kept}
@@ -119,17 +124,17 @@ _VERSIONS = """
     )
     WHERE before <> after
 """
-_NO_LONGER = """  -- trials that a later run of their case, or of their shard, on the same machine does not have
+_NO_LONGER = f"""  -- trials that a later run of their case, or of their shard, on the same machine does not have
     SELECT seen.machine, seen.backend, seen.trial, run, seen.last_seen, 'measured', '', '', versions, versions,
         coalesce(min(began.trial) || ' is measured since', '')
     FROM (
-        SELECT machine, backend, trial, "case", any_value(alike) AS alike, arg_max(run, started) AS run,
+        SELECT machine, backend, trial, "case", any_value({_ALIKE}) AS alike, arg_max(run, started) AS run,
             max(started) AS last_seen, arg_max(shard, started) AS shard,
             arg_max(coalesce(versions, ''), started) AS versions
         FROM nights WHERE pinned IS NULL GROUP BY machine, backend, trial, "case"
     ) AS seen
     LEFT JOIN (  -- as after a route was renamed
-        SELECT machine, backend, trial, "case", any_value(alike) AS alike, min(started) AS first_seen
+        SELECT machine, backend, trial, "case", any_value({_ALIKE}) AS alike, min(started) AS first_seen
         FROM nights WHERE pinned IS NULL GROUP BY machine, backend, trial, "case"
     ) AS began
         ON began.machine = seen.machine AND began.backend = seen.backend AND began."case" = seen."case"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +29,7 @@ from rnnbench.history.entry import RUN_TYPES, SCHEMA, Entry, RunEntry, entry_of,
 from rnnbench.history.release_file import read_release
 from rnnbench.locks import locked
 from rnnbench.results import StoreError, data_frame, parquet, read_run, sound, unwritable, wrong_dates
+from rnnbench.spelling import count, first_few
 
 AnyEntry = TypeVar("AnyEntry", bound=Entry)
 Added = Literal["added", "updated", "already there"]
@@ -63,7 +64,7 @@ class _Entries(Generic[AnyEntry]):
     used: tuple[AnyEntry, ...]
     """Oldest first."""
     warnings: tuple[str, ...]
-    """A sentence for each file that is not used."""
+    """What is not used, a sentence each for the first files."""
 
     @classmethod
     def of(cls, files: Iterable[_EntryFile[AnyEntry]], damaged: Sequence[str]) -> _Entries[AnyEntry]:
@@ -71,7 +72,11 @@ class _Entries(Generic[AnyEntry]):
         ordered = sorted(files, key=lambda file: (file.entry.started, file.path.stem))
         wrong = wrong_dates(file.entry.started for file in ordered)
         misdated = [_misdated(f.path, f.name, f.entry.started, wrong) for f in ordered if f.entry.started in wrong]
-        return cls(tuple(f.entry for f in ordered if f.entry.started not in wrong), (*damaged, *misdated))
+        warnings = (
+            *first_few(damaged, lambda more: f"{count(more, 'more file')} of the history damaged, and skipped"),
+            *first_few(misdated, lambda more: f"{count(more, 'more run')} of the history left out for a wrong date"),
+        )
+        return cls(tuple(f.entry for f in ordered if f.entry.started not in wrong), warnings)
 
 
 @dataclass(frozen=True)
@@ -220,6 +225,13 @@ class History:
     def sql(self, statement: str) -> Table:
         """The result of one SELECT over the tables `rows`, `runs`, `verdicts` and `checks`. Raises StoreError."""
         return self._database.query(statement)
+
+    def stream(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a result that may not fit in memory. Without ORDER BY, those of a run come together.
+
+        No other statement may come before the last row.
+        """
+        return self._database.stream(statement)
 
     def arrays(self, statement: str) -> Arrays:
         """The same as an array for each column, for results of many rows. A NULL is masked."""

@@ -18,7 +18,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -34,7 +33,7 @@ from rnnbench.results.samples import FOLDER as SAMPLES
 from rnnbench.results.samples import other_samples, read_samples, samples_file
 from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
 from rnnbench.results.store import BEFORE, read_info, read_run, run_name, unreadable
-from rnnbench.spelling import count
+from rnnbench.spelling import count, first_few
 
 WITH_COPY = (INFO, TRIALS, "expected_failures.json")
 """Files of a shard's run that have a copy. Where one is torn, its copy is merged."""
@@ -43,8 +42,6 @@ ABANDONED_S = 600.0
 """Seconds after which an unfinished folder is removed, if no process holds its lock. It is locked once it is made."""
 _PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
 """The name of a folder that `write_merged` has not finished."""
-MOST_NAMED = 5
-"""Files of samples that are left out of a merge and named one by one."""
 MergeOutcome = Literal["merged", "merged again", "already merged"]
 
 
@@ -268,11 +265,11 @@ def _foreign_samples(shard: Run) -> Iterator[tuple[Path, str]]:
                     yield file, f"{file}: does not have the samples of its record: {unlike}; it was left out"
 
 
-def left_out_warnings(foreign: Mapping[Path, str]) -> Iterator[str]:
+def left_out_warnings(foreign: Mapping[Path, str]) -> tuple[str, ...]:
     """What was left out, and how much more there is."""
-    yield from islice(foreign.values(), MOST_NAMED)
-    if (more := len(foreign) - MOST_NAMED) > 0:
-        yield f"{count(more, 'more file')} of samples left out in the same way"
+    return first_few(
+        tuple(foreign.values()), lambda more: f"{count(more, 'more file')} of samples left out in the same way"
+    )
 
 
 def _is_plain(file: Path) -> bool:

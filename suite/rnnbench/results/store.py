@@ -28,7 +28,7 @@ from rnnbench.results.record import Record
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
 from rnnbench.results.text import visible
-from rnnbench.spelling import count, did_you_mean
+from rnnbench.spelling import count, did_you_mean, first_few
 
 Keep = Callable[[Record], Record]
 LATEST = "latest"
@@ -45,8 +45,6 @@ MOST_DAMAGED = 20_000
 """Damaged lines after which a file is read no further. A file of a gigabyte of line ends would take hours."""
 MOST_SKIPPED = 1 << 30
 """Bytes of a line after which a file is read no further. A small compressed file may have a line of terabytes."""
-_MOST_NAMED = 5
-"""Lines left out that are named one by one."""
 _LEFT_OUT = "the line was left out (`rnnbench run --resume` does its trial again)"
 
 
@@ -353,8 +351,7 @@ def _rest_of_line(stream: BinaryIO, length: int) -> tuple[int, bool]:
 
 def _first(damaged: Sequence[str], file: str) -> tuple[str, ...]:
     """The first lines that were left out, and how many more there are."""
-    more = len(damaged) - _MOST_NAMED
-    return (*damaged[:_MOST_NAMED], *([f"{file}: {count(more, 'more damaged line')} left out"] if more > 0 else []))
+    return first_few(damaged, lambda more: f"{file}: {count(more, 'more damaged line')} left out")
 
 
 def _hopeless(file: str, line: int) -> str:

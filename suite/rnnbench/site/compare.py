@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, RATIO_CONFIDENCE, SMALLEST
 from rnnbench.site.content import Content
-from rnnbench.site.nights import FIGURES, Night, NightRow
+from rnnbench.site.nights import FIGURES, Identity, Night
 from rnnbench.site.numbers import Numbered, scaled
 from rnnbench.site.page import Folder
 from rnnbench.spelling import count
@@ -21,8 +22,7 @@ def write_compare(content: Content, folder: Folder) -> None:
     """`compare.html` with its data."""
     trials, texts, settings = Numbered(), Numbered(), Numbered()
     nights = [folder.data("night", _night(night, trials, texts, settings)) for night in content.nights]
-    rows = {row.identity: row for night in content.nights for row in night.rows}
-    described = [_described(rows[identity], texts) for identity in trials.values]
+    described = [_described(identity, texts) for identity in trials.values]
     named = folder.data("trials", {"trials": described, "texts": texts.values, "settings": settings.values})
     settings_of_page = {
         "nights": folder.data("nights", _index(content, nights, named)),
@@ -39,7 +39,7 @@ def _first_kind(content: Content) -> str:
     """What the page compares before a person chooses: nights where two of them have a trial in common."""
     seen: set[tuple[str, str]] = set()
     for night in content.nights:
-        trials = {(night.entry.machine, row.trial) for row in night.rows}
+        trials = {(night.entry.machine, trial.name) for trial in night.trials}
         if seen & trials:
             return "nights"
         seen |= trials
@@ -84,29 +84,29 @@ def _night(night: Night, trials: Numbered, texts: Numbered, settings: Numbered) 
     """
     return [
         [
-            trials(row.identity),
-            texts(row.outcome),
-            int(row.believed),
-            texts(row.same_as) if row.same_as else -1,
-            *scaled(*(path.medians or (path.median,) if path else () for path in row.latencies)),
+            trials(trial.identity),
+            texts(trial.outcome),
+            int(trial.believed),
+            texts(trial.same_as) if trial.same_as else -1,
+            *scaled(*night.processes(place)),
             [
-                None if value is None else round(value * FINENESS[name])
-                for name, value in zip(FIGURES, row.figures, strict=True)
+                round(value * FINENESS[name]) if math.isfinite(value) else None
+                for name, value in zip(FIGURES, night.figures[place].tolist(), strict=True)
             ],
-            settings(row.setting),
+            settings(trial.setting),
         ]
-        for row in night.rows
+        for place, trial in enumerate(night.trials)
     ]
 
 
-def _described(row: NightRow, texts: Numbered) -> tuple[Any, ...]:
+def _described(trial: Identity, texts: Numbered) -> tuple[Any, ...]:
     """A trial: its id, and what must be equal where two targets, two strategies or two devices are compared."""
-    steps = count(row.steps, "step") + (f" with {row.lengths} lengths" if row.lengths != "full" else "")
-    seed = f", seed {int(row.seed)}" if row.seed else ""  # The history has numbers as floats.
-    workload = f"{row.case}: {_model(row.model)}, {steps}, batch {row.batch}, {row.dtype}{seed}"
-    strategy = f"{row.time}-{row.state}" + (f"-{row.launch}" if row.launch != "stream" else "")
-    device = f"{row.device}, {count(row.threads, 'thread')}"
-    return row.trial, texts(workload), texts(row.target), texts(strategy), row.chunk, texts(device)
+    steps = count(trial.steps, "step") + (f" with {trial.lengths} lengths" if trial.lengths != "full" else "")
+    seed = f", seed {int(trial.seed)}" if trial.seed else ""  # The history has numbers as floats.
+    workload = f"{trial.case}: {_model(trial.model)}, {steps}, batch {trial.batch}, {trial.dtype}{seed}"
+    strategy = f"{trial.time}-{trial.state}" + (f"-{trial.launch}" if trial.launch != "stream" else "")
+    device = f"{trial.device}, {count(trial.threads, 'thread')}"
+    return trial.trial, texts(workload), texts(trial.target), texts(strategy), trial.chunk, texts(device)
 
 
 def _model(parameters: str) -> str:

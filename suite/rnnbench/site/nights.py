@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from rnnbench.history import History, RunEntry, entry_of
+import numpy as np
+import numpy.typing as npt
+
+from rnnbench.history import NIGHT_ROWS, History, RunEntry, entry_of
 from rnnbench.results import COMPARED_PATHS, Record, Run, row, wrong_dates
-from rnnbench.spelling import count
+from rnnbench.spelling import count, first_few
 
+Array = npt.NDArray[np.float64]
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
 """Columns of the flat row that a night has beside its latencies."""
 BUILD_FIGURES = ("build_s", "memory_build_peak")
@@ -18,9 +24,9 @@ TEXTS = (
     *("trial", "case", "backend", "route", "model", "time", "state", "launch"),
     *("chunk", "steps", "lengths", "seed", "batch", "dtype", "device"),
 )
-IDENTITY = len(TEXTS) + 1
-"""Fields of a row of a night that say which trial it is: TEXTS and `threads`."""
-_PATH_COLUMNS = ("process_medians", "median_s", "low_s", "high_s")
+QUANTITIES = ("median", "low", "high")
+"""Of a latency in a night: the median, and the ends of its interval."""
+_PATH_COLUMNS = ("process_medians", *(f"{name}_s" for name in QUANTITIES))
 _SETTING = (
     "coalesce(origin, ''), coalesce(math, ''), CASE WHEN device_driver IS NULL THEN '' "
     "ELSE concat(device_name, ' (', device_capability, ')') END, coalesce(node, ''), "
@@ -35,16 +41,6 @@ _SOFTWARE = {"Python": "machine_python", "kernel": "machine_kernel", "": "machin
 """Columns of what an update of the machine changes, with the words before them."""
 
 
-class PathFigures(NamedTuple):
-    """A latency of one trial in one run, in seconds per call."""
-
-    medians: tuple[float, ...]
-    """The median of each process."""
-    median: float
-    low: float | None
-    high: float | None
-
-
 class Setting(NamedTuple):
     """What of a trial's measurement may differ from run to run, and decides what it may be compared with."""
 
@@ -57,8 +53,8 @@ class Setting(NamedTuple):
     """Sampling group of its workload: trials of one group were sampled in turn."""
 
 
-class NightRow(NamedTuple):
-    """A trial in one run."""
+class Identity(NamedTuple):
+    """What of a trial does not differ from night to night."""
 
     trial: str
     case: str
@@ -77,6 +73,16 @@ class NightRow(NamedTuple):
     dtype: str
     device: str
     threads: int
+
+    @property
+    def target(self) -> str:
+        return f"{self.backend}:{self.route}"
+
+
+class NightTrial(NamedTuple):
+    """What a run says of a trial, but for its figures."""
+
+    identity: Identity
     outcome: str
     believed: bool
     same_as: str
@@ -84,32 +90,122 @@ class NightRow(NamedTuple):
     software: str
     """Of the machine: Python, kernel and system."""
     setting: Setting
-    figures: tuple[float | None, ...]
+
+    @property
+    def name(self) -> str:
+        return self.identity.trial
+
+
+class PathFigures(NamedTuple):
+    """A latency of one trial in one run, in seconds per call."""
+
+    medians: Sequence[float]
+    """The median of each process."""
+    median: float
+    low: float | None
+    high: float | None
+
+
+class NightRow(NamedTuple):
+    """A trial in one run, as it is read."""
+
+    trial: NightTrial
+    figures: Sequence[float | None]
     """In the order of FIGURES."""
-    latencies: tuple[PathFigures | None, ...]
+    latencies: Sequence[PathFigures | None]
     """In the order of COMPARED_PATHS."""
 
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What does not differ from night to night: the fields up to `threads`."""
-        return self[:IDENTITY]
 
-    @property
-    def target(self) -> str:
-        return f"{self.backend}:{self.route}"
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Night:
-    """One run."""
+    """One run. Its figures are arrays: a history may have a million rows. What is not measured is NaN."""
 
     entry: RunEntry
-    rows: tuple[NightRow, ...]
+    trials: tuple[NightTrial, ...]
+    """In the order of their names. Trials that are equal in several nights are one object."""
+    figures: Array
+    """[trials, FIGURES]"""
+    latencies: Array
+    """[trials, COMPARED_PATHS, QUANTITIES] in seconds per call."""
+    _medians: Array
+    """The medians of the processes of all trials and paths, one after another."""
+    _ends: npt.NDArray[np.uint32]
+    """[trials * COMPARED_PATHS + 1]: where those of each begin."""
+
+    @classmethod
+    def of(cls, entry: RunEntry, rows: Iterable[NightRow], known: dict[NightTrial, NightTrial]) -> Night:
+        """The night that has these rows. `known` keeps the trials of all nights, each once."""
+        ordered = sorted(rows, key=lambda row: row.trial.name)
+        paths = [path for row in ordered for path in row.latencies]
+        medians = [(path.medians or (path.median,)) if path else () for path in paths]
+        quantities = [path[1:] if path else (None,) * len(QUANTITIES) for path in paths]
+        return cls(
+            entry,
+            tuple(known.setdefault(row.trial, row.trial) for row in ordered),
+            np.array([row.figures for row in ordered], float).reshape(-1, len(FIGURES)),
+            np.array(quantities, float).reshape(-1, len(COMPARED_PATHS), len(QUANTITIES)),
+            np.array([value for of_path in medians for value in of_path], float),
+            np.cumsum([0, *map(len, medians)], dtype=np.uint32),
+        )
+
+    def processes(self, place: int) -> list[list[float]]:
+        """The medians of the processes of one trial by path. Where only the median of all calls is known, that one."""
+        first = place * len(COMPARED_PATHS)
+        ends = self._ends[first : first + len(COMPARED_PATHS) + 1].tolist()
+        return [self._medians[a:b].tolist() for a, b in pairwise(ends)]
 
     @property
     def versions(self) -> dict[str, str]:
         """Versions of the packages by backend."""
-        return {row.backend: row.versions for row in self.rows if row.versions}
+        return {trial.identity.backend: trial.versions for trial in self.trials if trial.versions}
+
+
+@dataclass(frozen=True, eq=False)
+class TrialSeries:
+    """What the nights have of one trial on one machine, oldest first."""
+
+    nights: tuple[int, ...]
+    """Numbers of its nights among all."""
+    trials: tuple[NightTrial, ...]
+    figures: Array
+    """[nights, FIGURES]"""
+    latencies: Array
+    """[nights, COMPARED_PATHS, QUANTITIES] in seconds per call."""
+
+    @property
+    def timed(self) -> TrialSeries:
+        """Without the nights that have none of its latencies."""
+        kept = np.flatnonzero(np.isfinite(self.latencies[:, :, 0]).any(axis=1))
+        return TrialSeries(
+            tuple(self.nights[place] for place in kept),
+            tuple(self.trials[place] for place in kept),
+            self.figures[kept],
+            self.latencies[kept],
+        )
+
+
+class AllSeries:
+    """The series of every trial of some nights."""
+
+    def __init__(self, nights: Sequence[Night]) -> None:
+        self._nights = nights
+        self._places: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for number, night in enumerate(nights):
+            for place, trial in enumerate(night.trials):
+                self._places.setdefault((night.entry.machine, trial.name), []).append((number, place))
+
+    def of(self, machine: str, trial: str) -> TrialSeries:
+        """That of one trial on one machine. It is empty where no night has it."""
+        places = self._places.get((machine, trial), ())
+        rows = [(self._nights[number], place) for number, place in places]
+        return TrialSeries(
+            tuple(number for number, _ in places),
+            tuple(night.trials[place] for night, place in rows),
+            np.array([night.figures[place] for night, place in rows]).reshape(-1, len(FIGURES)),
+            np.array([night.latencies[place] for night, place in rows]).reshape(
+                -1, len(COMPARED_PATHS), len(QUANTITIES)
+            ),
+        )
 
 
 def nights_of(history: History | None, runs: Sequence[Run]) -> tuple[Night, ...]:
@@ -117,15 +213,16 @@ def nights_of(history: History | None, runs: Sequence[Run]) -> tuple[Night, ...]
 
     A night that a wrong clock dated is left out, unless all are: its place among the others is not known.
     """
-    nights = list(_stored(history)) if history else []
+    known: dict[NightTrial, NightTrial] = {}
+    nights = list(_stored(history, known)) if history else []
     run_ids = {night.entry.run_id for night in nights}
-    nights += [night for night in map(_night, runs) if night.entry.run_id not in run_ids]
+    nights += [night for run in runs if (night := _night(run, known)).entry.run_id not in run_ids]
     wrong = wrong_dates(night.entry.started for night in nights)
     dated = [night for night in nights if night.entry.started not in wrong]
     return tuple(sorted(dated, key=lambda night: (night.entry.started, night.entry.run_id)))
 
 
-def _stored(history: History) -> Iterator[Night]:
+def _stored(history: History, known: dict[NightTrial, NightTrial]) -> Iterator[Night]:
     entries = {entry.run_id: entry for entry in history.nights}
     if not entries:
         return
@@ -135,32 +232,38 @@ def _stored(history: History) -> Iterator[Night]:
         f"CASE WHEN isfinite({name}){_BUILT_THEN if name in BUILD_FIGURES else ''} THEN {name} END" for name in FIGURES
     )
     software = ", ".join(f"trim('{word} ' || {column})" for word, column in _SOFTWARE.items())
+    # Without ORDER BY: a night's rows are in one file, and no more than a batch is in memory twice.
     statement = (
         f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
         f"coalesce(same_as, ''), coalesce(versions, ''), concat_ws(', ', {software}), {_SETTING}, "
         f"{', '.join(measured)}, {latencies} "
-        f"FROM rows WHERE {_IS_WHOLE} ORDER BY run_id, trial"
+        f"FROM {NIGHT_ROWS} WHERE {_IS_WHOLE}"
     )
-    setting_at = 1 + len(TEXTS) + 6
-    first = setting_at + len(Setting._fields)
-    paths_at = first + len(FIGURES)
-    rows: dict[str, list[NightRow]] = {identity: [] for identity in entries}
-    for found in history.sql(statement).rows:
-        if found[0] in rows:  # A run of a backfill is no night.
-            setting, figures = Setting._make(found[setting_at:first]), found[first:paths_at]
-            paths = tuple(_path_figures(found[paths_at:]))
-            rows[found[0]].append(NightRow._make((*found[1:setting_at], setting, figures, paths)))
-    yield from (Night(entry, tuple(rows[identity])) for identity, entry in entries.items())
+    for identity, rows in groupby(history.stream(statement), key=itemgetter(0)):
+        if entry := entries.pop(identity, None):
+            yield Night.of(entry, map(_stored_row, rows), known)
+    yield from (Night.of(entry, (), known) for entry in entries.values())
+
+
+def _stored_row(found: Sequence[Any]) -> NightRow:
+    facts_at = 1 + len(Identity._fields)
+    setting_at = facts_at + len(NightTrial._fields) - 2
+    figures_at = setting_at + len(Setting._fields)
+    paths_at = figures_at + len(FIGURES)
+    identity, setting = Identity._make(found[1:facts_at]), Setting._make(found[setting_at:figures_at])
+    trial = NightTrial._make((identity, *found[facts_at:setting_at], setting))
+    return NightRow(trial, found[figures_at:paths_at], tuple(_path_figures(found[paths_at:])))
 
 
 def rows_left_out(history: History) -> tuple[str, ...]:
-    """A sentence for each run of which the history has damaged rows, which are in no night."""
+    """The runs of which the history has damaged rows, which are in no night: a sentence each for the first of them."""
     statement = f"SELECT run, run_id, count(*) FROM rows WHERE NOT ({_IS_WHOLE}) GROUP BY ALL ORDER BY ALL"
-    return tuple(
+    damaged = tuple(
         f"{run}: {count(rows, 'row')} of the history without {', '.join(_COUNTS[:-1])} or {_COUNTS[-1]}, left out of "
         f"its night; delete runs/{run_id}.json of the history, and add the run again"
         for run, run_id, rows in (history.sql(statement).rows if history.runs else ())
     )
+    return first_few(damaged, lambda more: f"{count(more, 'more run')} with damaged rows of the history")
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:
@@ -168,26 +271,24 @@ def _quoted(columns: Sequence[str]) -> list[str]:
     return ["coalesce(launch, 'stream')" if column == "launch" else f'"{column}"' for column in columns]
 
 
-def _path_figures(values: Sequence[object]) -> Iterator[PathFigures | None]:
+def _path_figures(values: Sequence[Any]) -> Iterator[PathFigures | None]:
     width = len(_PATH_COLUMNS)
     for start in range(0, len(values), width):
         medians, median, low, high = values[start : start + width]
-        yield None if median is None else PathFigures(tuple(medians or ()), median, low, high)  # type: ignore[arg-type]
+        yield None if median is None else PathFigures(medians or (), median, low, high)
 
 
-def _night(run: Run) -> Night:
-    rows = tuple(_row(record, run) for record in sorted(run.records, key=lambda record: record.trial))
-    return Night(entry_of(run, rows_sha256=""), rows)
+def _night(run: Run, known: dict[NightTrial, NightTrial]) -> Night:
+    return Night.of(entry_of(run, rows_sha256=""), (_row(record, run) for record in run.records), known)
 
 
 def _row(record: Record, run: Run) -> NightRow:
     flat = row(record, run.info)
-    latencies = []
+    latencies: list[PathFigures | None] = []
     for path in COMPARED_PATHS:
         latency = None if record.on_software_device else record.latency(path)
         low, high = (latency.interval if latency else None) or (None, None)
-        latencies.append(latency and PathFigures(latency.process_medians, latency.median, low, high))
-    facts = (record.params.threads, record.outcome, not record.not_believed, record.same_as or "")
+        latencies.append(PathFigures(latency.process_medians, latency.median, low, high) if latency else None)
     artifact, common = record.artifact, record.common_trial
     setting = Setting(
         artifact.origin if artifact else "",
@@ -196,7 +297,15 @@ def _row(record: Record, run: Run) -> NightRow:
         record.node,
         common.group if common else 0,
     )
-    figures = tuple(None if record.timing.built and name in BUILD_FIGURES else flat[name] for name in FIGURES)
+    measured: dict[str, Any] = {**flat, **(dict.fromkeys(BUILD_FIGURES) if record.timing.built else {})}
     software = ", ".join(f"{word} {flat[column]}".strip() for word, column in _SOFTWARE.items() if flat[column])
-    texts = (str(flat["versions"] or ""), software)
-    return NightRow._make((*(flat[name] for name in TEXTS), *facts, *texts, setting, figures, tuple(latencies)))
+    trial = NightTrial(
+        Identity._make((*(flat[name] for name in TEXTS), record.params.threads)),
+        record.outcome,
+        not record.not_believed,
+        record.same_as or "",
+        str(flat["versions"] or ""),
+        software,
+        setting,
+    )
+    return NightRow(trial, [measured[name] for name in FIGURES], latencies)

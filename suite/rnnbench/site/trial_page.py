@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,13 +14,12 @@ from rnnbench.site.anatomy import Distribution, call_parts, distribution, prepar
 from rnnbench.site.changes import sentence_of
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.histogram import read_histogram
-from rnnbench.site.nights import FIGURES, Night, NightRow
+from rnnbench.site.nights import FIGURES, QUANTITIES, AllSeries, Night, NightTrial, TrialSeries
 from rnnbench.site.numbers import Numbered, scaled, whole
 from rnnbench.site.page import Folder, as_line
 from rnnbench.site.releases import release_charts, releases_file
 from rnnbench.site.sparkline import sparkline
 
-Points = list[tuple[int, NightRow]]
 MEASURE_OF = {
     "build_s": ("build", "s"),
     "artifact_bytes": ("bytes", "B"),
@@ -38,28 +36,19 @@ LIST_ROWS = 400
 def write_trials(content: Content, folder: Folder) -> None:
     """`trials.html`, and for each trial a page, its record and its series."""
     nights = folder.data("dates", [night.entry.started for night in content.nights])
-    series = _series(content.nights)
+    all_series = AllSeries(content.nights)
     listed: list[dict[str, Any]] = []
     ranked = {id(machine): _places(machine) for machine in content.machines}
     for machine in content.all_machines:
         places = ranked.get(id(machine), {})
         for trial, shown in machine.shown.items():
-            points = series.get((machine.fingerprint, trial), [])
+            series = all_series.of(machine.fingerprint, trial)
             changes = content.changes_of.get((machine.fingerprint, trial), [])
-            _write_trial(content, folder, machine, shown, points, changes, places.get(trial), nights)
-            listed.append(_listed(content, machine, shown, points))
+            _write_trial(content, folder, machine, shown, series, changes, places.get(trial), nights)
+            listed.append(_listed(content, machine, shown, series))
     listed.sort(key=lambda row: row["outcome"] in NOT_ATTEMPTED)
     shards = [folder.data("list", listed[start : start + LIST_ROWS]) for start in range(0, len(listed), LIST_ROWS)]
     folder.page("trials.html", "trials.html", content=content, shards=shards, listed=listed)
-
-
-def _series(nights: Sequence[Night]) -> dict[tuple[str, str], Points]:
-    """The nights of each trial by machine and trial, oldest first."""
-    found: dict[tuple[str, str], Points] = {}
-    for number, night in enumerate(nights):
-        for row in night.rows:
-            found.setdefault((night.entry.machine, row.trial), []).append((number, row))
-    return found
 
 
 def _places(machine: Machine) -> dict[str, tuple[Ranking, Place]]:
@@ -77,7 +66,7 @@ def _write_trial(
     folder: Folder,
     machine: Machine,
     shown: Shown,
-    points: Points,
+    series: TrialSeries,
     changes: Sequence[Change],
     place: tuple[Ranking, Place] | None,
     nights: str,
@@ -85,8 +74,8 @@ def _write_trial(
     record = shown.entry.record
     measured = shown.entry.measured or record
     folder.write(f"records/{shown.page}.json", _as_json(shown))
-    timed = [(number, row) for number, row in points if any(f and math.isfinite(f.median) for f in row.latencies)]
-    series = folder.data("series", _drawn(timed, changes, content.nights)) if len(timed) > 1 else ""
+    timed = series.timed
+    charted = folder.data("series", _drawn(timed, changes, content.nights)) if len(timed.nights) > 1 else ""
     drawn = _drawn_latencies(measured)
     folder.page(
         f"trials/{shown.page}.html",
@@ -98,8 +87,8 @@ def _write_trial(
         measured=measured,
         shared_page=machine.shown[record.same_as].page if record.same_as in machine.shown else "",
         place=place,
-        nights=len(timed),
-        chart={"series": series, "nights": nights},
+        nights=len(timed.nights),
+        chart={"series": charted, "nights": nights},
         changes=[(change, sentence_of(change)) for change in changes],
         parts=call_parts(measured),
         preparation=preparation_parts(measured),
@@ -175,21 +164,20 @@ def _has_no_figure(check: CheckResult) -> bool:
     return check.rounding is None and check.max_abs is None and check.max_ulp is None
 
 
-def _drawn(points: Points, changes: Sequence[Change], nights: Sequence[Night]) -> dict[str, Any]:
+def _drawn(series: TrialSeries, changes: Sequence[Change], nights: Sequence[Night]) -> dict[str, Any]:
     """The series of the page's chart: the numbers of its nights, and by measure values and intervals."""
-    at = {nights[number].entry.run: place for place, (number, _) in enumerate(points)}
+    at = {nights[number].entry.run: place for place, number in enumerate(series.nights)}
     measures = []
     for index, path in enumerate(COMPARED_PATHS):
-        latencies = [row.latencies[index] for _, row in points]
-        columns = [[f and getattr(f, name) for f in latencies] for name in ("median", "low", "high")]
+        columns = [series.latencies[:, index, quantity].tolist() for quantity in range(len(QUANTITIES))]
         measures.append(_measure(path, "s", *columns))
     for index, figure in enumerate(FIGURES):
         name, unit = MEASURE_OF[figure]
-        measures.append(_measure(name, unit, [row.figures[index] for _, row in points]))
+        measures.append(_measure(name, unit, series.figures[:, index].tolist()))
     versions = Numbered()
     return {
-        "nights": [number for number, _ in points],
-        "version": [versions(_installed(row)) for _, row in points],
+        "nights": list(series.nights),
+        "version": [versions(_installed(trial)) for trial in series.trials],
         "versions": versions.values,
         "measures": [measure for measure in measures if any(value is not None for value in measure["value"])],
         "changes": [
@@ -200,9 +188,9 @@ def _drawn(points: Points, changes: Sequence[Change], nights: Sequence[Night]) -
     }
 
 
-def _installed(row: NightRow) -> str:
+def _installed(trial: NightTrial) -> str:
     """What the chart marks where it changes: `onnxruntime 1.31.1 on H100; Python 3.11.7, kernel 6.1`."""
-    return "; ".join(filter(None, (" on ".join(filter(None, (row.versions, row.setting.device))), row.software)))
+    return "; ".join(filter(None, (" on ".join(filter(None, (trial.versions, trial.setting.device))), trial.software)))
 
 
 def _measure(name: str, unit: str, value: Sequence[float | None], *ends: Sequence[float | None]) -> dict[str, Any]:
@@ -217,7 +205,7 @@ def _measure(name: str, unit: str, value: Sequence[float | None], *ends: Sequenc
     }
 
 
-def _listed(content: Content, machine: Machine, shown: Shown, points: Points) -> dict[str, Any]:
+def _listed(content: Content, machine: Machine, shown: Shown, series: TrialSeries) -> dict[str, Any]:
     entry = shown.entry
     bound = entry.bound
     interval = bound.interval if bound and bound.interval else None
@@ -236,5 +224,5 @@ def _listed(content: Content, machine: Machine, shown: Shown, points: Points) ->
         "chunk": entry.chunk,
         "outcome": entry.record.outcome,
         "bound": [bound.median, *(interval or (None, None))] if bound else None,
-        "spark": sparkline([row.latencies[0].median if row.latencies[0] else None for _, row in points]),
+        "spark": sparkline(series.latencies[:, 0, 0].tolist()),
     }
