@@ -10,6 +10,7 @@ from made_site import CHANGE
 
 from rnnbench.history import CheckEntry, Event, FailedTrial
 from rnnbench.site.changes import change_rows, last_week
+from rnnbench.site.conformance import write_conformance
 from rnnbench.site.overview import write_overview
 from rnnbench.site.page import Folder
 
@@ -138,6 +139,12 @@ def test_a_check_of_a_new_version_says_what_fails_and_what_conforms_again(conten
         ("p 1 → p 2", (("t1", ""),)),
         ("p 1", (("t1", ""), ("t2", ""))),
     ]
+
+
+def test_a_check_that_was_not_complete_does_not_simply_conform(content, tmp_path):
+    late = checked("2026-01-29", "p 2").model_copy(update={"too_short": {"t1": ("drift",)}})
+    write_conformance(replace(content, checks=(late,)), Folder(tmp_path), ())
+    assert "✓ conforms, 1 trial not fully checked" in (tmp_path / "conformance.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
