@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rnnbench.history.alert_update import News, update
     from rnnbench.history.alerts import Alerts
     from rnnbench.history.alerts_file import AlertsError
+    from rnnbench.history.causes import NEAR
     from rnnbench.history.change_points import PUBLISH, SCREEN, ChangeCriteria
     from rnnbench.history.change_words import change_lines, event_lines, without_anchors
     from rnnbench.history.changes import Change, find_changes
