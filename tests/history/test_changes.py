@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import fake_records as fake
 import made_history as made
+import numpy as np
 import pytest
 from quick_tests import for_proof
 
@@ -21,7 +23,7 @@ from rnnbench.history import (
     machines_without_anchors,
     without_anchors,
 )
-from rnnbench.history.causes import NEAR
+from rnnbench.history.causes import NEAR, program_change
 from rnnbench.history.series import trials_of_machines
 from rnnbench.results import Finding, FindingKind, Record
 
@@ -356,6 +358,29 @@ def test_of_two_versions_the_nearer_one_explains_a_change(tmp_path: Path) -> Non
 
     change = bound(made.make(tmp_path, NIGHTS, night))[0]
     assert change.versions == ("fakemlir-package 1.0", "fakemlir-package 2.0")
+
+
+@pytest.mark.parametrize(
+    ("versions", "between", "expected"),
+    [
+        ("aaabbb", None, ("a", "b")),
+        ("abcdef", None, ("c", "d")),
+        ("abcdef", (3, 3), ("c", "d")),
+        ("abcdef", (2, 4), ("b", "e")),
+        ("abcdef", (0, 5), ("a", "f")),
+        ("aaabbb", (1, 5), ("a", "b")),
+        ("aabbbc", (3, 4), ("a", "b")),
+        ("ab-cd-", (2, 4), ("b", "d")),
+        ("abbbab", (2, 4), ("b", "a")),
+        ("aabbaa", (2, 4), ("a", "b")),
+        ("aaaaaa", (1, 5), None),
+    ],
+)
+def test_versions_of_a_change_are_those_around_each_night_on_which_it_may_have_begun(versions, between, expected):
+    """The step is dated on the fourth night. On a dash the trial was not measured."""
+    program = np.array([[0 if name == "-" else ord(name) for name in versions]], dtype=np.uint64)
+    trials = SimpleNamespace(program=program, versions=np.array([list(versions)], dtype=object))
+    assert program_change(trials, [0], 3, between) == expected
 
 
 @pytest.mark.first(1)

@@ -40,7 +40,8 @@ class Change:
     last_run: str
     """Name of the last run with the old level."""
     versions: tuple[str, str]
-    """Versions of the backend's packages, before and after; equal where they did not change."""
+    """Versions of the backend's packages, before and after; equal where they did not change. Where several nights may
+    be the first one with the new level, those before all of them and after all."""
     ratio: float
     """New over old level, the anchors' trend divided out."""
     interval: tuple[float, float]
@@ -195,7 +196,7 @@ def _change(machine: str, trials: Trials, series_step: _SeriesStep, reason: str,
         run=trials.runs[at].run,
         night=trials.runs[at].started,
         last_run=trials.runs[last].run,
-        versions=program_change(trials, series_step.members, at) or (same, same),
+        versions=program_change(trials, series_step.members, at, step.between) or (same, same),
         ratio=math.exp(step.size),
         interval=(math.exp(step.low), math.exp(step.high)),
         cause="environment" if reason else "program",
