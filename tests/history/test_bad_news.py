@@ -174,8 +174,10 @@ def test_a_night_that_came_some_hours_late_is_not_missing() -> None:
     runs = nights(1, 2, 3, 4, 5)
     late = SimpleNamespace(started="2026-01-06T12:00:00", run="late")
     history = silences("2026-01-09T12:00:00", case=[*runs, late, *nights(9)])
-    assert [day for _, _, day in history.missing(date(2026, 1, 1))] == [date(2026, 1, 7), date(2026, 1, 8)]
-    assert [day for _, _, day in history.missing(date(2026, 1, 8))] == [date(2026, 1, 8)]
+    gap = [date(2026, 1, 7), date(2026, 1, 8)]
+    assert [days for _, _, days in history.missing(date(2026, 1, 1))] == [gap]
+    assert [days for _, _, days in history.missing(date(2026, 1, 8))] == [gap], "the whole of what has not ended before"
+    assert list(history.missing(date(2026, 1, 9))) == []
 
 
 FOUND = Detection(

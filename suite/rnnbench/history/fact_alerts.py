@@ -186,16 +186,21 @@ class Silences:
             if (detection.machine, case) in self.nights
         )
 
-    def missing(self, since: date) -> Iterator[tuple[str, str, date]]:
-        """Machine, case and date of each night since a date that is missing between two others."""
+    def missing(self, since: date) -> Iterator[tuple[str, str, Sequence[date]]]:
+        """Machine, case and the dates of the nights that are missing between two others, the last one since a date."""
         for (machine, case), runs in self.nights.items():
             usual = _usual(runs)
             for before, after in pairwise(runs):
-                expected = _time(before) + usual if usual else None
-                while expected is not None and expected + (LATE - 1) * usual < _time(after):
-                    if expected.date() >= since:
-                        yield machine, case, expected.date()
-                    expected += usual
+                dates = list(_expected_between(before, after, usual)) if usual else []
+                if dates and dates[-1] >= since:
+                    yield machine, case, dates
+
+
+def _expected_between(before: RunEntry, after: RunEntry, usual: timedelta) -> Iterator[date]:
+    expected = _time(before) + usual
+    while expected + (LATE - 1) * usual < _time(after):
+        yield expected.date()
+        expected += usual
 
 
 def _trials_of(history: History, run: RunEntry, case: str) -> frozenset[str]:

@@ -219,8 +219,11 @@ def _magnitude(ratio: float) -> str:
 
 
 def _missing(news: News, since: date) -> Iterator[Markdown]:
-    for machine, case, day in news.silences.missing(since):
-        yield Markdown("- {}: {} did not run on machine {}.").format(day.isoformat(), case, code(machine))
+    for machine, case, days in news.silences.missing(since):
+        nights = days[0].isoformat()
+        if len(days) > 1:
+            nights = f"{nights} to {days[-1].isoformat()}, {len(days)} nights"
+        yield Markdown("- {}: {} did not run on machine {}.").format(nights, case, code(machine))
 
 
 def _move(move: Change) -> Markdown:
