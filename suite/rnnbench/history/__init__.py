@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rnnbench.history.causes import NEAR
     from rnnbench.history.change_points import PUBLISH, SCREEN, ChangeCriteria
     from rnnbench.history.change_words import change_lines, event_lines, without_anchors
-    from rnnbench.history.changes import Change, find_changes
+    from rnnbench.history.changes import Change, find_changes, told_by_backends
     from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes, is_check
     from rnnbench.history.columns import SERIES_DEVICE
     from rnnbench.history.comparisons import (

@@ -228,8 +228,9 @@ def _missing(news: News, since: date) -> Iterator[Markdown]:
 
 def _move(move: Change) -> Markdown:
     change = change_with_interval(move.ratio, move.interval)
-    text = "- {}: machine {} became slower or faster, {} {} of its anchors. No program is blamed."
-    return Markdown(text).format(_day(move.night), code(move.machine), MEASURES[move.measure].title, change)
+    became = "slower" if move.ratio > 1 else "faster"
+    text = "- {}: machine {} became {}, {} {} of its anchors. No program is blamed."
+    return Markdown(text).format(_day(move.night), code(move.machine), became, MEASURES[move.measure].title, change)
 
 
 def _section(title: str, lines: Iterable[Markdown]) -> Iterator[Markdown]:
