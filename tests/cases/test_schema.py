@@ -74,7 +74,12 @@ def test_a_number_is_said_with_the_limits_that_it_has(node, words):
         ("lstm", "lstm, bias: yes", "case.yaml:3:27: model.bias: expected true or false, or a list of such, got the"),
         ("lstm", "lstm, clip: 0", "case.yaml:3:27: model.clip: expected a number above 0 or null, or a list of such"),
         ("lstm", "lstm, clip: .inf", "case.yaml:3:27: model.clip: expected a number above 0 or null, or a list of"),
-        ("schema: 1", "schema: 2", "case.yaml:1:9: schema: expected 1, got 2"),
+        (
+            "schema: 1",
+            "schema: 2",
+            "case.yaml:1:9: has schema 2, and this rnnbench reads schemas up to 1; upgrade rnnbench",
+        ),
+        ("schema: 1", "schema: 0", "case.yaml:1:9: schema: expected 1, got 0"),
         ("schema: 1", "schema: true", "case.yaml:1:9: schema: expected 1, got true"),
         ("name: tiny", "name: a/b", "case.yaml:2:7: name: expected a name of 1 to 64 lower-case letters, digits,"),
         ("steps: 10", "steps: 1000001", "case.yaml:4:19: workload.steps: expected a whole number from 1 to 1,000,000"),

@@ -135,6 +135,10 @@ def test_what_versions_mended_is_opened_by_a_later_step_alone(alerts, night: str
     [
         ({}, {"ratio": 1.055}, {}),
         ({}, {"ratio": 1.07}, {"ratio": 1.07}),
+        ({}, {"ratio": 1.045, "interval": (1.04, 1.05)}, {}),
+        ({}, {"ratio": 1.045, "interval": (1.041, 1.049)}, {"ratio": 1.045, "interval": (1.041, 1.049)}),
+        ({}, {"versions": ("1", "3")}, {"versions": ("1", "3")}),
+        ({}, {"night": "2026-01-10T02:00:00"}, {"night": "2026-01-10T02:00:00"}),
         ({}, {"members": ("case/b",)}, {"members": ("case/a", "case/b")}),
         ({"members": ("case/a", "case/gone")}, {}, {}),
         ({"members": ("case/a", "case/c")}, {}, {"members": ("case/a", "case/c")}),
@@ -145,7 +149,8 @@ def test_what_versions_mended_is_opened_by_a_later_step_alone(alerts, night: str
         ({"evidence": "compared"}, {"evidence": "candidate", "ratio": 1.07}, {"evidence": "compared", "ratio": 1.07}),
     ],
     ids=[
-        *("within its interval", "outside of it", "another trial", "a trial that returned", "a trial not seen now"),
+        *("within its interval", "outside of it", "within a new interval", "outside of that", "versions", "date"),
+        *("another trial", "a trial that returned", "a trial not seen now"),
         "another trial of a whole backend",
         *("the whole backend", "surer", "less sure", "less sure than a comparison"),
     ],

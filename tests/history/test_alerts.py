@@ -196,8 +196,8 @@ def test_missing_nights_between_others_are_named(tmp_path: Path) -> None:
     for run in history.runs[5:7]:
         (history.root / "runs" / f"{run.run_id}.json").unlink()
     news = after(History(history.root))
-    days = [str(day) for _, _, day in news.silences.missing(date(2026, 1, 1))]
-    assert days == ["2026-01-06", "2026-01-07"]
+    ((_, _, days),) = news.silences.missing(date(2026, 1, 1))
+    assert [str(day) for day in days] == ["2026-01-06", "2026-01-07"]
 
 
 def test_an_acceptance_that_ran_out_is_new_again(look: Look, none: Alerts) -> None:

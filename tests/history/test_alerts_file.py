@@ -94,7 +94,7 @@ def test_a_note_that_another_reader_takes_for_a_wrong_date_is_left_as_it_is(aler
 
 def test_alerts_in_flow_style_are_edited_too(alerts: Alerts) -> None:
     found = FOUND.model_dump_json(exclude_defaults=True)
-    alerts.file.write_text(f"schema: 2\nalerts: [{{id: one, state: new, found: {found}}}]\n...\n")
+    alerts.file.write_text(f"schema: 3\nalerts: [{{id: one, state: new, found: {found}}}]\n...\n")
     accept(Alerts.read(alerts.file), "one").put(Alert(id="two", state="new", found=FOUND)).write()
     assert [alert.state for alert in Alerts.read(alerts.file).all] == ["accepted", "new"]
 
@@ -114,7 +114,7 @@ def test_a_file_without_alerts_is_read_again(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_where_nothing_changed(alerts: Alerts) -> None:
-    text = alerts.file.read_text().replace("schema: 2", "schema:   2   # odd spaces")
+    text = alerts.file.read_text().replace("schema: 3", "schema:   3   # odd spaces")
     alerts.file.write_text(text)
     Alerts.read(alerts.file).write()
     assert alerts.file.read_text() == text
@@ -158,8 +158,8 @@ def test_an_unknown_alert_is_named_with_the_nearest(alerts: Alerts) -> None:
         ("night: '2026", "night: 'x", "expected a time such as"),
         ("- id: two", "- id: one", r"the id 'one' is here twice; first at .*:5:7"),
         ("- id: two", "- id: &x two", "the anchor &x is not allowed"),
-        ("schema: 2", "schema: 3", ":3:9: schema: expected 1 or 2, got 3"),
-        ("schema: 2", "schema: two", ":3:9: schema: expected 1 or 2, got the text 'two'"),
+        ("schema: 3", "schema: 4", ":3:9: has schema 4, and this rnnbench reads schemas up to 3; upgrade rnnbench$"),
+        ("schema: 3", "schema: two", ":3:9: schema: expected 1 to 3, got the text 'two'"),
         ("alerts:", "alerts: [", "not YAML"),
         ("- fake_case/fakemlir:linalg/a", "- [1]", r"members\[0\]: expected a text, got a list"),
     ],
@@ -173,6 +173,16 @@ def test_a_mistake_is_named_and_the_file_stays(alerts: Alerts, old: str, new: st
     with pytest.raises(AlertsError, match="was changed while rnnbench worked on it"):
         alerts.confirm("one", AB).write()
     assert alerts.file.read_text() == wrong
+
+
+def test_what_a_newer_rnnbench_wrote_is_told_by_its_schema_alone(alerts: Alerts) -> None:
+    newer = alerts.file.read_text().replace("schema: 3", "schema: 4").replace("state: new", "state: later\n  more: 1")
+    alerts.file.write_text(newer)
+    with pytest.raises(AlertsError) as refused:
+        Alerts.read(alerts.file)
+    assert str(refused.value) == (
+        f"{alerts.file}:3:9: has schema 4, and this rnnbench reads schemas up to 3; upgrade rnnbench"
+    )
 
 
 def test_a_link_to_the_file_stays_a_link(alerts: Alerts, tmp_path: Path) -> None:
@@ -226,10 +236,10 @@ def test_what_is_written_below_the_end_is_not_lost(alerts: Alerts) -> None:
 
 
 def test_a_file_of_an_earlier_rnnbench_gets_its_end_once_it_is_edited(alerts: Alerts) -> None:
-    alerts.file.write_text(alerts.file.read_text().replace("schema: 2", "schema: 1").removesuffix("...\n"))
+    alerts.file.write_text(alerts.file.read_text().replace("schema: 3", "schema: 1").removesuffix("...\n"))
     Alerts.read(alerts.file).confirm("one", AB).write()
     text = alerts.file.read_text()
-    assert ("schema: 2\n" in text, text.endswith("\n...\n")) == (True, True)
+    assert ("schema: 3\n" in text, text.endswith("\n...\n")) == (True, True)
 
 
 @pytest.mark.parametrize("decide", [accept, report])

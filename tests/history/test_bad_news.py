@@ -128,6 +128,15 @@ def test_a_night_that_was_left_out_once_does_not_make_the_next_ones_rarer() -> N
     assert [one.run for one in found] == ["case-11"]
 
 
+@pytest.mark.parametrize(
+    ("first", "detail"), [(6, "machine new has run case since 2026-01-06"), (4, "")], ids=["since then", "before, too"]
+)
+def test_a_machine_that_was_exchanged_is_told_with_the_one_that_runs_since(first: int, detail: str) -> None:
+    both = {("machine", "case"): nights(1, 2, 3, 4, 5), ("new", "case"): nights(first, 7, 8, 9)}
+    (found,) = Silences(both, datetime.fromisoformat("2026-01-09T12:00:00")).worse(90)
+    assert (found.machine, found.detail) == ("machine", detail)
+
+
 def test_some_cases_of_a_machine_are_one_alert_and_not_the_whole_machine() -> None:
     daily, other = nights(1, 2, 3, 4, 5), nights(1, 2, 3, 4, 5, 6, 7, 8, 9, case="other")
     (found,) = silences("2026-01-09T12:00:00", one=daily, two=daily, other=other).worse(90)
@@ -165,8 +174,10 @@ def test_a_night_that_came_some_hours_late_is_not_missing() -> None:
     runs = nights(1, 2, 3, 4, 5)
     late = SimpleNamespace(started="2026-01-06T12:00:00", run="late")
     history = silences("2026-01-09T12:00:00", case=[*runs, late, *nights(9)])
-    assert [day for _, _, day in history.missing(date(2026, 1, 1))] == [date(2026, 1, 7), date(2026, 1, 8)]
-    assert [day for _, _, day in history.missing(date(2026, 1, 8))] == [date(2026, 1, 8)]
+    gap = [date(2026, 1, 7), date(2026, 1, 8)]
+    assert [days for _, _, days in history.missing(date(2026, 1, 1))] == [gap]
+    assert [days for _, _, days in history.missing(date(2026, 1, 8))] == [gap], "the whole of what has not ended before"
+    assert list(history.missing(date(2026, 1, 9))) == []
 
 
 FOUND = Detection(

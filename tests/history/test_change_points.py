@@ -128,6 +128,25 @@ def test_a_step_is_screened_after_three_nights_and_dated_on_the_first(after: int
     assert [step.index for step in find_steps([values], SCREEN)[0]] == found
 
 
+@pytest.mark.parametrize(("deviation", "nights"), [(0.001, 0.0), (0.01, 2.0)])
+def test_the_nights_on_which_a_step_may_have_begun_are_few_and_have_the_right_one(
+    deviation: float, nights: float
+) -> None:
+    """Of noisy nights the likeliest first one is another one in one of seven series."""
+    series = [scatter(seed, deviation, 40) + np.where(np.arange(40) < 30, 0.0, 0.03) for seed in range(200)]
+    found = [step for steps in find_steps(series, SCREEN) for step in steps if abs(step.index - 30) <= 5]
+    assert len(found) > 180
+    assert all(step.between[0] <= step.index <= step.between[1] for step in found)
+    assert np.mean([step.between[0] <= 30 <= step.between[1] for step in found]) > 0.97
+    assert np.mean([step.between[1] - step.between[0] for step in found]) <= nights
+
+
+def test_the_nights_on_which_a_step_may_have_begun_are_those_that_have_a_value() -> None:
+    values = scatter(4, 0.004, 32) + np.where(np.arange(32) < 22, 0.0, 0.03)
+    values[20:22] = 0.015, np.nan
+    assert [step.between for step in find_steps([values], SCREEN)[0]] == [(20, 22)]
+
+
 @pytest.mark.parametrize(("after", "found"), [(6, False), (7, True)])
 def test_a_new_level_is_told_after_a_week(after: int, found: bool) -> None:
     values = np.array([1.0] * 20 + [1.1] * after)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import fake_records as fake
 import made_history as made
+import numpy as np
 import pytest
 from quick_tests import for_proof
 
@@ -19,9 +22,10 @@ from rnnbench.history import (
     find_changes,
     find_events,
     machines_without_anchors,
+    told_by_backends,
     without_anchors,
 )
-from rnnbench.history.causes import NEAR
+from rnnbench.history.causes import NEAR, program_change
 from rnnbench.history.series import trials_of_machines
 from rnnbench.results import Finding, FindingKind, Record
 
@@ -88,6 +92,48 @@ def test_the_words_have_a_title_for_each_kind_of_change(slow_backend: History) -
     lines = list(change_lines([trial, moved, backend, member]))
     assert [line for line in lines if line[0] != " "][:3] == ["Backends", "Trials", "Environment"]
     assert [sum(f" {subject}: " in line for line in lines) for subject in ("case/trial", member.subject)] == [2, 0]
+
+
+def test_a_backend_tells_of_each_of_its_trials_the_change_that_moved_with_it() -> None:
+    """Another step of such a trial, another direction, measure or machine is news of its own."""
+    whole = one_change("backend", "fake", 20, together=("a", "b"))
+    told = [one_change("trial", "a", 21), one_change("trial", "b", 18)]
+    own = [
+        one_change("trial", "a", 27, ratio=1.2),
+        one_change("trial", "a", 20, ratio=0.9),
+        one_change("trial", "a", 20, measure="public"),
+        one_change("trial", "a", 20, machine="other"),
+        one_change("trial", "c", 20),
+    ]
+    assert told_by_backends([whole, *told, *own]) == {*told}
+    lines = "\n".join(change_lines([whole, *told, *own]))
+    assert [f"2026-01-{one.night[8:10]}  {one.subject}: " in lines for one in (*told, own[0])] == [False, False, True]
+
+
+def test_a_drift_of_a_backend_tells_what_began_while_it_lasted_and_is_no_larger() -> None:
+    drift = one_change("backend", "fake", 10, together=("a",), until=night_of(20))
+    own = [one_change("trial", "a", day, ratio=ratio) for day, ratio in ((9, 1.03), (15, 1.04), (17, 1.2), (22, 1.03))]
+    assert told_by_backends([drift, *own]) == {*own[:2]}
+
+
+def night_of(day: int) -> str:
+    return f"2026-01-{day:02d}T02:00:00"
+
+
+def one_change(level: Any, subject: str, day: int, **changes: Any) -> Change:
+    said = {
+        "machine": "m",
+        "backend": "fake",
+        "measure": "bound",
+        "run": "run",
+        "last_run": "before",
+        "versions": ("1", "2"),
+        "ratio": 1.1,
+        "interval": (1.08, 1.12),
+        "cause": "program",
+        "reason": "",
+    }
+    return Change(**{**said, "level": level, "subject": subject, "night": night_of(day), **changes})
 
 
 def test_a_machine_that_moves_is_told_and_no_program_is_blamed(tmp_path: Path) -> None:
@@ -356,6 +402,29 @@ def test_of_two_versions_the_nearer_one_explains_a_change(tmp_path: Path) -> Non
 
     change = bound(made.make(tmp_path, NIGHTS, night))[0]
     assert change.versions == ("fakemlir-package 1.0", "fakemlir-package 2.0")
+
+
+@pytest.mark.parametrize(
+    ("versions", "between", "expected"),
+    [
+        ("aaabbb", None, ("a", "b")),
+        ("abcdef", None, ("c", "d")),
+        ("abcdef", (3, 3), ("c", "d")),
+        ("abcdef", (2, 4), ("b", "e")),
+        ("abcdef", (0, 5), ("a", "f")),
+        ("aaabbb", (1, 5), ("a", "b")),
+        ("aabbbc", (3, 4), ("a", "b")),
+        ("ab-cd-", (2, 4), ("b", "d")),
+        ("abbbab", (2, 4), ("b", "a")),
+        ("aabbaa", (2, 4), ("a", "b")),
+        ("aaaaaa", (1, 5), None),
+    ],
+)
+def test_versions_of_a_change_are_those_around_each_night_on_which_it_may_have_begun(versions, between, expected):
+    """The step is dated on the fourth night. On a dash the trial was not measured."""
+    program = np.array([[0 if name == "-" else ord(name) for name in versions]], dtype=np.uint64)
+    trials = SimpleNamespace(program=program, versions=np.array([list(versions)], dtype=object))
+    assert program_change(trials, [0], 3, between) == expected
 
 
 @pytest.mark.first(1)

@@ -78,6 +78,7 @@ def test_the_steps_of_a_drift_are_one_change_of_its_whole_size_and_all_its_versi
     assert change.interval[0] < math.exp(0.08) < change.interval[1]
     began, went_on = nights.night_of(change.night), nights.night_of(change.until)
     assert BEGIN < began < BEGIN + 20 < went_on < BEGIN + 40
-    assert [int(version) for version in change.versions] == [began, went_on + 1], "every night has another version"
+    before, after = map(int, change.versions)
+    assert began - 7 < before <= began < went_on + 1 <= after < went_on + 7, "every night has another version"
     line = next(line for line in change_lines([change]) if "bound latency" in line)
     assert f"), a drift that went on until {change.until[:10]}, from" in line

@@ -75,6 +75,12 @@ def test_other_versions_are_told_once_for_a_backend(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("last", "nights"), [(None, [2, 3, 4]), (2, [3, 4]), (1, [4]), (9, [2, 3, 4])])
+def test_events_of_the_last_runs_are_told_alone(tmp_path: Path, last: int | None, nights: list[int]) -> None:
+    history = made.make(tmp_path, 4, lambda n, r: made.of_version(r, f"{n}.0") if r.backend == "fakemlir" else r)
+    assert [int(event.night[8:10]) for event in find_events(history, last)] == nights
+
+
 @pytest.mark.first(1)
 @pytest.mark.parametrize(("finished", "gone"), [(None, 0), ("2026-01-02T03:00:00+00:00", 1)])
 def test_a_run_that_was_cut_short_says_nothing_of_the_trials_that_it_lacks(

@@ -147,6 +147,28 @@ def test_a_trial_that_drifts_with_its_backend_and_has_a_step_has_two_alerts() ->
     assert [(one.run, one.members) for one in found.worse()] == [("night020", (A, B)), ("night030", (B,))]
 
 
+RISES = np.repeat([0.0, 0.03, 0.06], 20)
+"""Of a backend that drifts, as a search for steps sees it."""
+
+
+@pytest.mark.parametrize(("own", "alerts"), [(0.0, [(A, B)]), (0.01, [(A, B)]), (0.02, [(A,), (B,)])])
+def test_a_later_step_of_a_trial_is_its_backend_s_where_beside_it_the_trial_did_not_move(own, alerts) -> None:
+    whole = change("fake", 20, level="backend", ratio=1.03, together=(A,))
+    step = change(B, 40, ratio=1.03)
+    assert members(levels(whole, step, a=RISES, b=RISES + own * (np.arange(NIGHTS) >= 40))) == alerts
+
+
+def test_an_earlier_step_of_a_trial_is_not_its_backend_s() -> None:
+    whole = change("fake", 40, level="backend", ratio=1.03, together=(A,))
+    assert members(levels(whole, change(B, 20, ratio=1.03), a=RISES, b=RISES)) == [(A,), (B,)]
+
+
+def test_a_step_of_a_trial_whose_nights_are_too_few_to_tell_is_an_alert_of_its_own() -> None:
+    whole = change("fake", 20, level="backend", ratio=1.03, together=(A,))
+    few = np.where((np.arange(NIGHTS) < 40) | (np.arange(NIGHTS) > 57), RISES, np.nan)
+    assert members(levels(whole, change(B, 40, ratio=1.03), a=RISES, b=few)) == [(A,), (B,)]
+
+
 def test_a_drift_is_at_most_a_few_runs_from_what_began_while_it_lasted() -> None:
     some, later = levels(), found(A, day=33)
     whole = found(A, day=20, until=night(40)["night"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -157,6 +158,17 @@ def test_text_of_records_and_of_people_is_shown_and_nothing_else(saved: Alerts, 
 def test_a_silence_says_which_cases_are_missing_and_since_when(cases: tuple[str, ...], whole: bool, told: str) -> None:
     silence = SLOW.model_copy(update={"what": SILENCE, "members": cases, "whole_backend": whole})
     assert alert_sentence(silence) == f"Machine `fakemachine` {told} since 2026-01-09"
+
+
+def test_nights_without_data_are_one_line_for_each_gap(saved: Alerts, news: News) -> None:
+    """A gap that began before the last two weeks is told as a whole."""
+    runs = [SimpleNamespace(started=f"2026-01-{day:02d}T02:00:00") for day in (1, 2, 3, 4, 5, 13, 14, 16)]
+    told = page(saved, replace(news, silences=replace(news.silences, nights={("m", "case"): runs})))
+    section = told.partition("## Nights without data")[2].partition("##")[0].strip()
+    assert section.splitlines() == [
+        "- 2026-01-06 to 2026-01-12, 7 nights: case did not run on machine `m`.",
+        "- 2026-01-15: case did not run on machine `m`.",
+    ]
 
 
 def test_without_an_alert_the_page_says_so(saved: Alerts, news: News) -> None:

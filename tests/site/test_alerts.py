@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 from made_site import CHANGE
@@ -93,14 +94,34 @@ def test_an_open_alert_has_the_commands_that_show_it_and_a_closed_one_has_none(c
     assert closed.commands == ()
 
 
-def test_a_change_that_an_open_alert_tells_is_told_once(content):
+@pytest.mark.parametrize(("nights", "is_told"), [(0, True), (-3, True), (3, True), (-4, False), (4, False)])
+def test_a_change_that_an_open_alert_tells_is_told_once(content, nights, is_told):
+    """However old both are: a new level is published after a week. An alert of another night is about another step."""
     others = (replace(CHANGE, subject="t2"), replace(CHANGE, measure="public"), replace(CHANGE, machine="other"))
-    found = replace(content, changes=(CHANGE, *others))
-    alert, old = (
-        Alert(id="n", state="new", found=FOUND.model_copy(update={"night": f"2026-01-{day}T02:00:00"}))
-        for day in (30, 10)
-    )
+    day = datetime.fromisoformat("2026-01-10T02:00:00")
+    change = replace(CHANGE, night=day.isoformat())
+    changes = (change, *(replace(other, night=change.night) for other in others))
+    found = replace(content, nights=_nights_of_january(content), changes=changes)
+    night = (day + timedelta(days=nights)).isoformat()
+    alert = Alert(id="n", state="new", found=FOUND.model_copy(update={"night": night}))
     rows = change_rows(found)
-    assert {row.subject for row in beside_alerts(replace(found, alerts=(alert,)), rows)} == {"t1", "t2"}
-    assert len(beside_alerts(replace(found, alerts=(alert,)), rows)) == len(others)
-    assert beside_alerts(replace(found, alerts=(old,)), rows) == rows, "an older alert is about another step"
+    beside = beside_alerts(replace(found, alerts=(alert,)), rows)
+    assert len(beside) == len(rows) - is_told
+    assert {row.subject for row in beside} == {"t1", "t2"}
+
+
+def test_what_rose_while_the_drift_of_an_open_alert_lasted_is_told_by_it(content):
+    found = replace(content, nights=_nights_of_january(content), changes=(CHANGE,))
+    drift = FOUND.model_copy(update={"night": "2026-01-10T02:00:00", "until": "2026-01-31T02:00:00"})
+    rows = change_rows(found)
+    assert beside_alerts(replace(found, alerts=(Alert(id="d", state="new", found=drift),)), rows) == []
+    sudden = drift.model_copy(update={"until": None})
+    assert beside_alerts(replace(found, alerts=(Alert(id="d", state="new", found=sudden),)), rows) == rows
+
+
+def _nights_of_january(content):
+    (night,) = content.nights
+    starts = (f"2026-01-{day:02d}T02:00:00" for day in range(1, 32))
+    return tuple(
+        replace(night, entry=night.entry.model_copy(update={"machine": "fake", "started": start})) for start in starts
+    )

@@ -150,7 +150,7 @@ def changes(screen: bool, last: int | None, history_folder: Path) -> None:
     )
 
     opened = _open(history_folder, series=True)
-    level_changes, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened)
+    level_changes, events = find_changes(opened, SCREEN if screen else PUBLISH, last), find_events(opened, last)
     for machine in machines_without_anchors(opened, read_settings(history_folder).anchors):
         tell(f"warning: {without_anchors(machine)}", is_error=True)
     of_releases = release_change_lines(release_series(opened))

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from rnnbench.history.alert_update import News, update
     from rnnbench.history.alerts import Alerts
     from rnnbench.history.alerts_file import AlertsError
+    from rnnbench.history.causes import NEAR
     from rnnbench.history.change_points import PUBLISH, SCREEN, ChangeCriteria
     from rnnbench.history.change_words import change_lines, event_lines, without_anchors
-    from rnnbench.history.changes import Change, find_changes
+    from rnnbench.history.changes import Change, find_changes, told_by_backends
     from rnnbench.history.checks import CheckChange, CheckEntry, FailedTrial, check_changes, is_check
     from rnnbench.history.columns import NIGHT_ROWS, SERIES_DEVICE
     from rnnbench.history.comparisons import (

@@ -15,8 +15,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from rnnbench.history.measures import MEASURES
 from rnnbench.results import FACTS
 
-SCHEMA = 2
-"""A file of schema 1 need not end with YAML's mark of the end."""
+SCHEMA = 3
+"""A file of schema 1 need not end with YAML's mark of the end. Up to schema 2, no alert has `until`."""
+FIRST_WITH_END = 2
 MAX_ALERTS = 5_000
 MAX_MEMBERS = 10_000
 State = Literal["new", "confirmed", "accepted", "reported", "mended", "refuted"]
@@ -207,7 +208,7 @@ class AlertsContent(_Part):
     """The whole file."""
 
     schema_: Annotated[
-        int, Field(ge=1, le=SCHEMA), WithJsonSchema({"enum": [1, SCHEMA], "title": f"1 or {SCHEMA}"})
+        int, Field(ge=1, le=SCHEMA), WithJsonSchema({"enum": [*range(1, SCHEMA + 1)], "title": f"1 to {SCHEMA}"})
     ] = Field(alias="schema")
     alerts: Annotated[list[Alert], Field(max_length=MAX_ALERTS)]
 

@@ -160,14 +160,19 @@ def _refreshed(alert: Alert, detection: Detection, news: News) -> Alert:
         return alert.with_(found=old.model_copy(update={"evidence": "published"})) if surer else alert
     members = tuple(sorted({*_not_returned(old, detection, news), *detection.members}))
     other_members = members != old.members and not old.whole_backend
-    low, high = old.interval or (0.0, math.inf)
-    moved = not low <= (detection.ratio or 1.0) <= high
+    moved = (old.night, old.versions) != (detection.night, detection.versions)
+    moved |= not (_has(old.interval, detection.ratio) and _has(detection.interval, old.ratio))
     if not (surer or other_members or moved or detection.whole_backend > old.whole_backend):
         return alert
     evidence = next(
         (kind for kind in ("published", "compared") if kind in (old.evidence, detection.evidence)), detection.evidence
     )
     return alert.with_(found=detection.model_copy(update={"members": members, "evidence": evidence}))
+
+
+def _has(interval: tuple[float, float] | None, ratio: float | None) -> bool:
+    low, high = interval or (0.0, math.inf)
+    return low <= (ratio or 1.0) <= high
 
 
 def _not_returned(old: Detection, detection: Detection, news: News) -> set[str]:

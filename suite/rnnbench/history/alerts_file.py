@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rnnbench.disk import any_damage_is_told, followed, read_plain, write_text
-from rnnbench.history.alert import REQUIRED, SCHEMA, Alert, AlertsContent
+from rnnbench.history.alert import FIRST_WITH_END, REQUIRED, SCHEMA, Alert, AlertsContent
 from rnnbench.locks import locked
 from rnnbench.optional import require
 from rnnbench.results import unwritable
@@ -32,7 +32,7 @@ from rnnbench.yaml_files import (
 HEADER = """\
 # Alerts of the history. `rnnbench history alerts` updates this file, and keeps what you write and your comments.
 # Yours: state, note, accepted {why, by, until}, reported {issue, on}. Not yours: id, found. See docs/history.md.
-schema: 2
+schema: 3
 alerts: []
 ...
 """
@@ -151,7 +151,7 @@ def _validated(source: Source, text: str) -> tuple[Alert, ...]:
         content = AlertsContent.model_validate(source.data)
     except ValidationError as error:
         raise AlertsError(problems_of(error, source, _schema())) from error
-    if content.schema_ == SCHEMA and not has_end(text):
+    if content.schema_ >= FIRST_WITH_END and not has_end(text):
         raise AlertsError.at(Place(source.name, text.rstrip().count("\n") + 1, 1), NO_END)
     alerts = tuple(content.alerts)
     if problems := [*_missing_decisions(alerts, source), *_twice(alerts, source)]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from rnnbench.history.change_points import LEAST_NIGHTS, WEEK, Array, Step
 from rnnbench.history.measures import Measure
@@ -62,31 +63,54 @@ class Causes:
     def _shifts(self, at: int) -> Iterator[tuple[int, float]]:
         """Each program that was measured before and after a run, with the difference of its weeks there."""
         for k in np.flatnonzero(~self.trials.is_anchor):
-            values = self._divided[k]
-            before, after = (part[np.isfinite(part)] for part in (values[:at], values[at:]))
-            if min(len(before), len(after)) >= LEAST_NIGHTS:
-                yield int(k), float(np.median(after[:WEEK]) - np.median(before[-WEEK:]))
+            if (shift := weeks_shift(self._divided[k], at)) is not None:
+                yield int(k), shift
 
     @cached_property
     def _divided(self) -> Array:
         return self.trials.divided(self.measure)
 
 
-def program_change(trials: Trials, members: Sequence[int], at: int) -> tuple[str, str] | None:
+def weeks_shift(values: Array, at: int) -> float | None:
+    """The difference of the weeks at either side of a run; None where too few of their runs have a value."""
+    before, after = (part[np.isfinite(part)] for part in (values[:at], values[at:]))
+    if min(len(before), len(after)) < LEAST_NIGHTS:
+        return None
+    return float(np.median(after[:WEEK]) - np.median(before[-WEEK:]))
+
+
+def program_change(
+    trials: Trials, members: Sequence[int], at: int, between: tuple[int, int] | None = None
+) -> tuple[str, str] | None:
     """Versions before and after the change of a program of these trials that is nearest to a run; None: there is none.
 
-    Only the runs count in which a trial was measured.
+    Of the changes `between` two runs, they are the versions before the first one and after the last one, unless these
+    are equal. Only the runs count in which a trial was measured.
     """
-    nearest: tuple[int, str, str] | None = None
+    nearest: tuple[int, int, int] | None = None
     for k in members:
         measured = np.flatnonzero(trials.program[k])
         place = int(np.searchsorted(measured, at))
         for new in range(max(place - NEAR, 1), min(place + NEAR + 1, len(measured))):
-            old_run, new_run = measured[new - 1], measured[new]
             distance = abs(new - place)
-            if trials.program[k, old_run] != trials.program[k, new_run] and (not nearest or distance < nearest[0]):
-                nearest = distance, trials.versions[k, old_run], trials.versions[k, new_run]
-    return nearest and nearest[1:]
+            if _is_changed(trials, k, measured, new) and (not nearest or distance < nearest[0]):
+                nearest = distance, k, new
+    if nearest is None:
+        return None
+    _, k, new = nearest
+    measured = np.flatnonzero(trials.program[k])
+    first, last = between or (at, at)
+    inside = range(max(1, int(np.searchsorted(measured, first))), int(np.searchsorted(measured, last, side="right")))
+    changes = [new, *(other for other in inside if _is_changed(trials, k, measured, other))]
+    all_versions = trials.versions[k, measured[min(changes) - 1]], trials.versions[k, measured[max(changes)]]
+    if all_versions[0] != all_versions[1]:
+        return all_versions
+    return trials.versions[k, measured[new - 1]], trials.versions[k, measured[new]]
+
+
+def _is_changed(trials: Trials, k: int, measured: npt.NDArray[np.intp], new: int) -> bool:
+    """Whether the program of a trial is another one than in the run before in which it was measured."""
+    return bool(trials.program[k, measured[new - 1]] != trials.program[k, measured[new]])
 
 
 def _percent(size: float) -> str:

@@ -47,6 +47,9 @@ RANK_P = 1e-3
 BATCH = 32
 """Series that are cut at once: so many have their tables in the processor's cache."""
 CONFIDENCE = 0.95
+DATED = 2 * math.log(100)
+"""The new level may have begun on a night on which, rather than on the likeliest one, its nights are at least a
+hundredth as likely: so far may twice the logarithm of their likelihood fall."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class Step:
     p: float
     drift: int | None = None
     """The first night of the first step of the drift that it is a part of. None: it is sudden."""
+    between: tuple[int, int] | None = None
+    """The earliest and the latest night that may be the first one of the new level. None: it is not known."""
 
 
 def find_steps(series: Sequence[Array], criteria: ChangeCriteria = SCREEN) -> list[tuple[Step, ...]]:
@@ -100,7 +105,7 @@ def find_steps(series: Sequence[Array], criteria: ChangeCriteria = SCREEN) -> li
         cuts = find_cuts([clipped[k] / noises[k] for k in batch], criteria.penalty)
         for number, at in zip(batch, cuts, strict=True):
             steps = _certain_steps(clipped[number], at, noises[number], criteria)
-            steps = _with_drifts(steps, clipped[number], noises[number])
+            steps = _with_drifts(_dated(steps, clipped[number], noises[number]), clipped[number], noises[number])
             found[number] = tuple(_on_nights(step, present[number]) for step in steps)
     return found
 
@@ -189,6 +194,26 @@ def _certain_steps(values: Array, cuts: Sequence[int], deviation: float, criteri
     return []
 
 
+def _dated(steps: Sequence[Step], values: Array, deviation: float) -> list[Step]:
+    edges = [0, *(step.index for step in steps), len(values)]
+    pieces = zip(edges, edges[1:], edges[2:], strict=False)
+    return [
+        replace(step, between=_dates(step, values, piece, deviation)) for step, piece in zip(steps, pieces, strict=True)
+    ]
+
+
+def _dates(step: Step, values: Array, piece: tuple[int, int, int], deviation: float) -> tuple[int, int]:
+    """The nights, at most a week away, on which the new level of a step may have begun."""
+    first, cut, end = piece
+    middle = _median(_sides(values, piece)[0]) + step.size / 2
+    # What it costs that a night belongs to the old level, and not to the new one.
+    cost = 2 * step.size * (values - middle) / deviation**2
+    later = np.cumsum(cost[cut : min(cut + WEEK, end - 1)])
+    earlier = np.cumsum(-cost[max(cut - WEEK, first + 1) : cut][::-1])
+    earliest, latest = (int(np.flatnonzero(moved <= DATED).max(initial=-1)) + 1 for moved in (earlier, later))
+    return cut - earliest, cut + latest
+
+
 def _with_drifts(steps: Sequence[Step], values: Array, deviation: float) -> list[Step]:
     groups = drifts(values, [step.index for step in steps], [step.size for step in steps], deviation, REACH)
     first = {cut: group[0] for group in groups for cut in group if len(group) > 1}
@@ -268,4 +293,5 @@ def _median(values: Array) -> float:
 
 def _on_nights(step: Step, present: npt.NDArray[np.intp]) -> Step:
     drift = None if step.drift is None else int(present[step.drift])
-    return replace(step, index=int(present[step.index]), drift=drift)
+    between = step.between and (int(present[step.between[0]]), int(present[step.between[1]]))
+    return replace(step, index=int(present[step.index]), drift=drift, between=between)

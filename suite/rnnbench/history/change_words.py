@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rnnbench.history.changes import Change
+from rnnbench.history.changes import Change, told_by_backends
 from rnnbench.history.events import Event
 from rnnbench.history.measures import MEASURES
 from rnnbench.results import visible
@@ -28,13 +28,14 @@ def without_anchors(machine: str) -> str:
 
 
 def change_lines(changes: Sequence[Change]) -> Iterator[str]:
-    """Backends first, then trials that no change of their backend has, then what the environment did."""
+    """Backends first, then trials that no change of their backend has, then what the environment did to others."""
     alerted = [change for change in changes if change.cause == "program"]
-    backends = [change for change in alerted if change.level == "backend"]
+    environment = [change for change in changes if change.cause == "environment"]
+    told = told_by_backends(alerted) | told_by_backends(environment)
     for title, some in (
-        ("Backends", backends),
-        ("Trials", [c for c in alerted if c.level == "trial" and not _in_backend(c, backends)]),
-        ("Environment", [c for c in changes if c.cause == "environment"]),
+        ("Backends", [c for c in alerted if c.level == "backend"]),
+        ("Trials", [c for c in alerted if c.level == "trial" and c not in told]),
+        ("Environment", [c for c in environment if c not in told]),
     ):
         if some:
             yield title
@@ -54,10 +55,6 @@ def event_lines(events: Sequence[Event]) -> Iterator[str]:
         yield visible(f"  {event.night[:10]}  {event.subject} {event.sentence}{_versions(event.versions, event.fact)}")
 
 
-def _in_backend(change: Change, backends: Sequence[Change]) -> bool:
-    return any(change.subject in backend.together and change.measure == backend.measure for backend in backends)
-
-
 def _change(change: Change) -> Iterator[str]:
     title = MEASURES[change.measure].title
     subject = "the machine" if change.level == "machine" else change.subject
@@ -69,7 +66,7 @@ def _change(change: Change) -> Iterator[str]:
     )
     if change.reason:
         yield visible(f"      environment: {change.reason}")
-    elif change.together:
+    if change.together:
         yield visible(f"      moved together: {listed(change.together, NAMED)}")
 
 

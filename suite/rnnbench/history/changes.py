@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -40,7 +42,8 @@ class Change:
     last_run: str
     """Name of the last run with the old level."""
     versions: tuple[str, str]
-    """Versions of the backend's packages, before and after; equal where they did not change."""
+    """Versions of the backend's packages, before and after; equal where they did not change. Where several nights may
+    be the first one with the new level, those before all of them and after all."""
     ratio: float
     """New over old level, the anchors' trend divided out."""
     interval: tuple[float, float]
@@ -75,6 +78,36 @@ def find_changes(history: History, criteria: ChangeCriteria = PUBLISH, last: int
         for machine, trials in trials_of_machines(history, anchors)
         for change in changes_of(machine, trials if last is None else trials.part(-last), criteria)
     )
+
+
+def told_by_backends(changes: Sequence[Change]) -> frozenset[Change]:
+    """The changes of trials that a change of their backend tells: the nearest one of each trial that moved with it.
+
+    While a drift of the backend lasted, they are all those that are no larger. An earlier or a later step of such a
+    trial is news of its own.
+    """
+    of_trials: dict[tuple[str, str, str, bool], list[Change]] = {}
+    for change in changes:
+        if change.level == "trial":
+            of_trials.setdefault((change.machine, change.subject, change.measure, change.ratio > 1), []).append(change)
+    told = set[Change]()
+    for change in changes:
+        if change.level == "backend":
+            for trial in change.together:
+                own = of_trials.get((change.machine, trial, change.measure, change.ratio > 1), [])
+                told.update(sorted(own, key=partial(_time_between, change))[:1])
+                told.update(one for one in own if _lasted(change, one))
+    return frozenset(told)
+
+
+def _time_between(a: Change, b: Change) -> timedelta:
+    return abs(datetime.fromisoformat(a.night) - datetime.fromisoformat(b.night))
+
+
+def _lasted(drift: Change, change: Change) -> bool:
+    """Whether a change began while a drift lasted, and is no larger."""
+    is_within = drift.until is not None and drift.night <= change.night <= drift.until
+    return is_within and abs(math.log(change.ratio)) <= abs(math.log(drift.ratio))
 
 
 def changes_of(machine: str, trials: Trials, criteria: ChangeCriteria = PUBLISH) -> list[Change]:
@@ -195,7 +228,7 @@ def _change(machine: str, trials: Trials, series_step: _SeriesStep, reason: str,
         run=trials.runs[at].run,
         night=trials.runs[at].started,
         last_run=trials.runs[last].run,
-        versions=program_change(trials, series_step.members, at) or (same, same),
+        versions=program_change(trials, series_step.members, at, step.between) or (same, same),
         ratio=math.exp(step.size),
         interval=(math.exp(step.low), math.exp(step.high)),
         cause="environment" if reason else "program",

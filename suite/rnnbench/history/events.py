@@ -37,13 +37,24 @@ class Event:
         return fact_sentence(self.fact, self.before, self.after, self.detail)
 
 
-def find_events(history: History) -> tuple[Event, ...]:
-    """Every event of every machine, oldest first."""
+def find_events(history: History, last: int | None = None) -> tuple[Event, ...]:
+    """Every event of every machine, or those of the last runs of each, oldest first."""
     of_row = {"series_device": SERIES_DEVICE, "not_answered": _NOT_ANSWERED}
     facts = [_FACTS.format(**of_row, **asdict(watched)) for watched in _WATCHED]
     # One statement, which reads the files of all runs once: that takes longer than all of its parts.
     events = _events(history, _NIGHTS + "\nUNION ALL\n".join((*facts, _VERSIONS, _NO_LONGER)))
+    if last is not None:
+        since = _first_of_last(history, last)
+        events = (event for event in events if event.night >= since.get(event.machine, ""))
     return tuple(sorted(events, key=lambda event: (event.night, event.backend, event.subject, event.fact)))
+
+
+def _first_of_last(history: History, last: int) -> dict[str, str]:
+    """The start of the first one of the last runs, by machine."""
+    starts: dict[str, list[str]] = {}
+    for run in history.nights:
+        starts.setdefault(run.machine, []).append(run.started)
+    return {machine: of_machine[-last:][0] for machine, of_machine in starts.items()}
 
 
 _ALIKE = "regexp_replace(substr(trial, length(\"case\") + length(backend) + length(route) + 4), '-[0-9a-f]{8}$', '')"

@@ -160,16 +160,23 @@ class Silences:
             )
 
     def _since(self, machine: str, case: str) -> str:
-        """What the machine has run instead of a case; empty where it has run nothing."""
+        """What has run since the last run of a case: another machine, or another case; empty where neither has."""
         last = self.nights[machine, case][-1]
         others = [(name, runs) for (where, name), runs in self.nights.items() if where == machine]
-        if not any(runs[-1].started > last.started for _, runs in others):
-            return ""
-        trials = self.trials_of(last, case)
         began = [(name, runs[0]) for name, runs in others if runs[0].started > last.started]
+        trials = self.trials_of(last, case) if began else frozenset()
         if renamed := [name for name, first in began if trials and self.trials_of(first, name) == trials]:
             return f"{case} was renamed: {renamed[0]} has the same trials since"
-        return f"the machine has run other cases since, so {case} may be in its night no longer"
+        elsewhere = (
+            (runs[0].started, where)
+            for (where, name), runs in self.nights.items()
+            if name == case and runs[0].started > last.started
+        )
+        for started, where in sorted(elsewhere)[:1]:
+            return f"machine {where} has run {case} since {started[:10]}"
+        if any(runs[-1].started > last.started for _, runs in others):
+            return f"the machine has run other cases since, so {case} may be in its night no longer"
+        return ""
 
     def has_returned(self, detection: Detection) -> bool:
         """Whether each of its cases has run again on the machine."""
@@ -179,16 +186,21 @@ class Silences:
             if (detection.machine, case) in self.nights
         )
 
-    def missing(self, since: date) -> Iterator[tuple[str, str, date]]:
-        """Machine, case and date of each night since a date that is missing between two others."""
+    def missing(self, since: date) -> Iterator[tuple[str, str, Sequence[date]]]:
+        """Machine, case and the dates of the nights that are missing between two others, the last one since a date."""
         for (machine, case), runs in self.nights.items():
             usual = _usual(runs)
             for before, after in pairwise(runs):
-                expected = _time(before) + usual if usual else None
-                while expected is not None and expected + (LATE - 1) * usual < _time(after):
-                    if expected.date() >= since:
-                        yield machine, case, expected.date()
-                    expected += usual
+                dates = list(_expected_between(before, after, usual)) if usual else []
+                if dates and dates[-1] >= since:
+                    yield machine, case, dates
+
+
+def _expected_between(before: RunEntry, after: RunEntry, usual: timedelta) -> Iterator[date]:
+    expected = _time(before) + usual
+    while expected + (LATE - 1) * usual < _time(after):
+        yield expected.date()
+        expected += usual
 
 
 def _trials_of(history: History, run: RunEntry, case: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from rnnbench.history.alert import Detection, Evidence
-from rnnbench.history.causes import NEAR
+from rnnbench.history.causes import MACHINE_SHARE, NEAR, weeks_shift
 from rnnbench.history.change_points import PUBLISH, REACH, SCREEN, Array
 from rnnbench.history.changes import Change, changes_of
 from rnnbench.history.measures import MEASURES
@@ -158,9 +158,23 @@ class Levels:
             ]
             if near and min(near)[0] <= NEAR:
                 of_backend[min(near)[1]].changes.append(change)
+            elif whole := [cluster for cluster in of_backend if self._is_of(change, cluster.first)]:
+                min(whole, key=lambda cluster: self._runs_apart(change, cluster.first)).changes.append(change)
             else:
                 of_backend.append(_Cluster([change]))
         return [cluster for of_backend in clusters.values() for cluster in of_backend]
+
+    def _is_of(self, change: Change, of_backend: Change) -> bool:
+        """Whether a trial moved with its backend, which an earlier change tells: beside its backend it did not.
+
+        A drift of a backend is such a change, while it looks like one step: its trials have further ones.
+        """
+        if (change.level, of_backend.level) != ("trial", "backend") or change.night < of_backend.night:
+            return False
+        at, whole = self._number[change.run, change.night], self._of_backends(change.measure)[change.backend]
+        of_trial = self.trials.divided(MEASURES[change.measure])[self._rows([change.subject])]
+        shifts = [weeks_shift(values - whole, at) for values in of_trial]
+        return all(shift is not None and abs(shift) < MACHINE_SHARE * _size(change) for shift in shifts)
 
     def _detection(self, cluster: _Cluster) -> Detection:
         first = cluster.first

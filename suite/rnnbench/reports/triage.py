@@ -219,14 +219,18 @@ def _magnitude(ratio: float) -> str:
 
 
 def _missing(news: News, since: date) -> Iterator[Markdown]:
-    for machine, case, day in news.silences.missing(since):
-        yield Markdown("- {}: {} did not run on machine {}.").format(day.isoformat(), case, code(machine))
+    for machine, case, days in news.silences.missing(since):
+        nights = days[0].isoformat()
+        if len(days) > 1:
+            nights = f"{nights} to {days[-1].isoformat()}, {len(days)} nights"
+        yield Markdown("- {}: {} did not run on machine {}.").format(nights, case, code(machine))
 
 
 def _move(move: Change) -> Markdown:
     change = change_with_interval(move.ratio, move.interval)
-    text = "- {}: machine {} became slower or faster, {} {} of its anchors. No program is blamed."
-    return Markdown(text).format(_day(move.night), code(move.machine), MEASURES[move.measure].title, change)
+    became = "slower" if move.ratio > 1 else "faster"
+    text = "- {}: machine {} became {}, {} {} of its anchors. No program is blamed."
+    return Markdown(text).format(_day(move.night), code(move.machine), became, MEASURES[move.measure].title, change)
 
 
 def _section(title: str, lines: Iterable[Markdown]) -> Iterator[Markdown]:

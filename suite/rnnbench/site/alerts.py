@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rnnbench.history import MEASURES, SILENCE, Alert, Detection
+from rnnbench.history import MEASURES, NEAR, SILENCE, Alert, Detection
 from rnnbench.reports import Commands, change_with_interval, drift_until
 from rnnbench.results import fact_sentence, file_name
-from rnnbench.site.changes import INTERVAL, NAMED, ChangeRow, versions_change, week_before
+from rnnbench.site.changes import INTERVAL, NAMED, ChangeRow, versions_change
 from rnnbench.site.content import Content
 from rnnbench.site.page import Folder
 from rnnbench.spelling import count
@@ -70,15 +70,24 @@ def open_alerts(content: Content) -> list[AlertRow]:
 
 
 def beside_alerts(content: Content, changes: Sequence[ChangeRow]) -> list[ChangeRow]:
-    """The changes that no open alert of the last week tells."""
-    since = week_before(content) or ""
-    told = [alert.found for alert in _open(content) if alert.found.night >= since]
-    return [change for change in changes if not any(_tells(found, change) for found in told)]
+    """The changes that no open alert tells."""
+    told = [alert.found for alert in _open(content)]
+    return [change for change in changes if not any(_tells(found, change, content) for found in told)]
 
 
-def _tells(found: Detection, change: ChangeRow) -> bool:
+def _tells(found: Detection, change: ChangeRow, content: Content) -> bool:
+    """Whether an alert is about a change: the same backend and trials became worse at about that night."""
     same = (found.machine, found.backend, found.what) == (change.machine, change.backend, change.what)
-    return same and change.direction == "worse" and (found.whole_backend or change.subject in found.members)
+    of_trials = found.whole_backend or change.subject in found.members
+    return same and change.direction == "worse" and of_trials and _nights_apart(found, change, content) <= NEAR
+
+
+def _nights_apart(found: Detection, change: ChangeRow, content: Content) -> int:
+    """Nights of the machine between an alert and a change; none while the alert's drift lasted."""
+    if found.night <= change.night <= (found.until or ""):
+        return 0
+    first, last = sorted((found.night, change.night))
+    return len({start[:10] for start in content.starts_of.get(found.machine, ()) if first < start <= last})
 
 
 def _open(content: Content) -> list[Alert]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rnnbench.history import MEASURES, PUBLISH, Change, CheckChange, Event, FailedTrial, check_changes
+from rnnbench.history import MEASURES, PUBLISH, Change, CheckChange, Event, FailedTrial, check_changes, told_by_backends
 from rnnbench.reports import change_with_interval, drift_until
 from rnnbench.results import fact_direction
 from rnnbench.site.content import Content
@@ -67,13 +67,8 @@ def change_rows(content: Content) -> list[ChangeRow]:
     What a backend's change says of its trials is not said again for each of them. What the machine did to single trials
     is not said at all.
     """
-    backends = [c for c in content.changes if c.level == "backend" and c.cause == "program"]
-    said_of_backends = {(trial, c.measure) for c in backends for trial in c.together}
-    changes = [
-        c
-        for c in content.changes
-        if c.level != "trial" or (c.cause == "program" and (c.subject, c.measure) not in said_of_backends)
-    ]
+    told = told_by_backends([c for c in content.changes if c.cause == "program"])
+    changes = [c for c in content.changes if c.level != "trial" or (c.cause == "program" and c not in told)]
     rows = [
         *(_of_change(c, content) for c in changes),
         *(_of_event(e, content) for e in content.events),

@@ -45,8 +45,12 @@ class TitleGenerator(GenerateJsonSchema):
 def problems_of(error: ValidationError, source: Source, schema: Schema) -> Iterator[Problem]:
     """One problem for each key or value that is wrong, in the order of the schema, up to MAX_PROBLEMS.
 
-    `schema` is the JSON Schema of the file.
+    `schema` is the JSON Schema of the file. Of a file of a newer rnnbench that is the only problem: what else this one
+    does not know is no mistake.
     """
+    if newer := _of_newer(source, schema):
+        yield newer
+        return
     for path, details in itertools.islice(_by_path(error, source).items(), MAX_PROBLEMS):
         if details["type"] == "extra_forbidden":
             yield Problem(source.key_place(path), _unknown(path, schema))
@@ -63,6 +67,17 @@ def problems_of(error: ValidationError, source: Source, schema: Schema) -> Itera
                 path = path[:-1]
             wanted, got = expected(path, schema), _got(path, source, schema)
             yield source.problem(path, f"expected {wanted}, got {got}")
+
+
+def _of_newer(source: Source, schema: Schema) -> Problem | None:
+    """The problem of a file whose schema is newer than every one that is known; None for any other."""
+    number = source.at(("schema",))
+    kind = schema.get("properties", {}).get("schema", {})
+    newest = max(kind.get("enum") or [kind.get("const", 0)])
+    if type(number) is not int or not newest or number <= newest:
+        return None
+    read = f"has schema {number}, and this rnnbench reads schemas up to {newest}; upgrade rnnbench"
+    return Problem(source.place(("schema",)), read)
 
 
 def missing_key(path: KeyPath, source: Source, schema: Schema) -> Problem:
