@@ -48,7 +48,8 @@ def test_a_night_is_the_same_whether_it_is_read_from_its_run_or_from_the_history
     assert from_history.trials == from_run.trials
     np.testing.assert_array_equal(from_history.figures, from_run.figures)
     np.testing.assert_array_equal(from_history.latencies, from_run.latencies)
-    assert [from_history.processes(place) for place in range(4)] == [from_run.processes(place) for place in range(4)]
+    processes = [[list(map(list, paths)) for paths in night.processes] for night in (from_history, from_run)]
+    assert processes[0] == processes[1]
     assert {trial.software for trial in from_run.trials} == {"Python 3.11.7, kernel 6.1.0"}
     assert {trial.same_as for trial in from_run.trials} == {"", measured.trial}
 
