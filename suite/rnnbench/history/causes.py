@@ -12,6 +12,7 @@ import numpy as np
 from rnnbench.history.change_points import LEAST_NIGHTS, WEEK, Array, Step
 from rnnbench.history.measures import Measure
 from rnnbench.history.series import LEAST_TRIALS, Trials
+from rnnbench.spelling import percents
 
 NEAR = 3
 """Runs by which a change may be dated wrongly: the noise of a few runs at its edge."""
@@ -90,4 +91,4 @@ def program_change(trials: Trials, members: Sequence[int], at: int) -> tuple[str
 
 
 def _percent(size: float) -> str:
-    return f"{100 * (math.exp(size) - 1):+z.1f} %"
+    return percents(math.exp(size) - 1, "+")

@@ -79,8 +79,8 @@ def _index(content: Content, files: Sequence[str], trials: str) -> dict[str, Any
 def _night(night: Night, trials: Numbered, texts: Numbered, settings: Numbered) -> list[list[Any]]:
     """A row for each trial: its number, outcome, whether it is believed, and the trial it shares its figures with.
 
-    Then come the scale of its latencies, the medians of each path in that scale, process by process, the figures, and
-    the number of its setting. All of these are integers.
+    Then come the scale of its latencies, in that scale the geometric mean of each path, as `rnnbench compare` has it,
+    with the medians process by process, the figures, and the number of its setting. All of these are integers.
     """
     return [
         [

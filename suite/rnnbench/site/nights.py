@@ -109,7 +109,7 @@ class Night:
     """[trials, COMPARED_PATHS, QUANTITIES] in seconds per call."""
     _medians: Array
     """The medians of the processes of all trials and paths, one after another."""
-    _ends: npt.NDArray[np.uint32]
+    _ends: npt.NDArray[np.intp]
     """[trials * COMPARED_PATHS + 1]: where those of each begin."""
 
     @classmethod
@@ -122,13 +122,22 @@ class Night:
             np.array(figures, float).reshape(-1, len(FIGURES)),
             np.array(latencies, float).reshape(-1, len(COMPARED_PATHS), len(QUANTITIES)),
             np.array(list(chain.from_iterable(paths)), float),
-            np.cumsum([0, *map(len, paths)], dtype=np.uint32),
+            np.cumsum([0, *map(len, paths)], dtype=np.intp),
         )
 
     @property
     def processes(self) -> list[list[Array]]:
-        """By trial and path, the medians of the processes; where only the median of all calls is known, that one."""
-        of_paths = [self._medians[a:b] for a, b in pairwise(self._ends.tolist())]
+        """By trial and path, the geometric mean of the processes' medians, and these; nothing where it has none.
+
+        Where only the median of all calls is known, it is that of a process. No mean is of a time that is not above 0.
+        """
+        sizes = np.diff(self._ends)
+        measured = sizes > 0
+        starts = self._ends[:-1][measured]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.exp(np.add.reduceat(np.log(self._medians), starts) / sizes[measured])
+        values = np.insert(self._medians, starts, means)
+        of_paths = [values[a:b] for a, b in pairwise(np.cumsum([0, *(sizes + measured)]).tolist())]
         width = len(COMPARED_PATHS)
         return [of_paths[first : first + width] for first in range(0, len(of_paths), width)]
 
