@@ -21,6 +21,12 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def percents(share: float, sign: str = "") -> str:
+    """`3.1 %` of 0.031, `339 %` of 3.394: a decimal below 100 %. With the sign `+`, `+3.1 %`. No zero has a minus."""
+    figure = 100 * share
+    return f"{figure:{sign}z.{0 if abs(figure) >= 99.95 else 1}f} %"
+
+
 def listed(names: Sequence[str], most: int) -> str:
     """`a, b and 3 more`: the first names, `most` of them at most, and how many more there are."""
     more = len(names) - most

@@ -160,3 +160,9 @@ def test_a_format_of_several_files_needs_a_folder(results: Path) -> None:
     failed = run("latest", "--format=asv", "--results", str(results))
     assert failed.exit_code == 2
     assert "asv is a folder of files; name it with -o FOLDER" in failed.stderr
+
+
+def test_a_folder_is_named_and_whether_it_had_the_run_already(results: Path) -> None:
+    folder = results.parent / "asv"
+    told = [run("latest", "--format=asv", "-o", str(folder), "--results", str(results)).stdout for _ in range(2)]
+    assert told == [f"asv  {folder}\n", f"asv  {folder}, in place of the earlier export of this run\n"]

@@ -35,6 +35,13 @@ def test_a_history_that_is_not_there_is_a_mistake_if_it_was_named(rnnbench):
     assert failed.stderr.startswith("rnnbench: nowhere is not a folder; a history is made by")
 
 
+def test_a_file_of_alerts_that_is_not_there_is_a_mistake_if_it_was_named(rnnbench):
+    failed = rnnbench("site", "latest", "--alerts", "nowhere.yaml", status=2)
+    assert failed.stderr.startswith(
+        "rnnbench: nowhere.yaml does not exist; correct its path; `rnnbench history alerts`"
+    )
+
+
 def test_a_folder_that_cannot_be_made_is_named(finished, tmp_path):
     (tmp_path / "file").write_text("")
     failed = run_command(finished[0], "site", "latest", "-o", str(tmp_path / "file/site"), status=2)

@@ -516,7 +516,7 @@ def test_a_p99_is_of_single_calls_and_of_enough_of_them(sampled: dict[str, objec
     bound = record.latency("bound").model_copy(update={"p99": 160e-6, **sampled})
     text = markdown(fake.with_latencies(record, bound=bound))
     assert rows(section(section(text, "Ranking"), "library: the runtime's own RNN operator"))[0][9] == shown
-    assert ("less than 100 samples" in text) == (shown == "—")
+    assert ("fewer than 100 samples" in text) == (shown == "—")
 
 
 def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:

@@ -79,6 +79,10 @@ def test_an_end_of_an_interval_may_lie_beyond_all_numbers() -> None:
     ("shown", "text"),
     [
         (units.percent(0.012), "±1.2 %"),
+        (units.percent(0.9994), "±99.9 %"),
+        (units.percent(0.9996), "±100 %"),
+        (units.percent(3.394), "±339 %"),
+        (units.relative_change(4.394), "+339 %"),
         (units.percent(176.7), "above ±1000 %"),
         (units.end_of_ratio(1.0341), "1.034"),
         (units.end_of_ratio(0.0104), "0.010"),

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from statistics import geometric_mean
 
 import fake_records as fake
 import numpy as np
 import pytest
 
-from rnnbench.history import History
+from rnnbench.history import Alerts, History
+from rnnbench.reports import seconds
 from rnnbench.results import read_run
 from rnnbench.site import newest_runs, write_site
 from rnnbench.site.content import read_content
 from rnnbench.site.nights import BUILD_FIGURES, FIGURES, AllSeries, nights_of
+from rnnbench.site.numbers import scaled_each
 
 MACHINE = {"cpu": "Fake CPU 9000", "python": "3.11.7", "kernel": "6.1.0"}
 
@@ -48,9 +51,21 @@ def test_a_night_is_the_same_whether_it_is_read_from_its_run_or_from_the_history
     assert from_history.trials == from_run.trials
     np.testing.assert_array_equal(from_history.figures, from_run.figures)
     np.testing.assert_array_equal(from_history.latencies, from_run.latencies)
-    assert [from_history.processes(place) for place in range(4)] == [from_run.processes(place) for place in range(4)]
+    processes = [[list(map(list, paths)) for paths in night.processes] for night in (from_history, from_run)]
+    assert processes[0] == processes[1]
     assert {trial.software for trial in from_run.trials} == {"Python 3.11.7, kernel 6.1.0"}
     assert {trial.same_as for trial in from_run.trials} == {"", measured.trial}
+
+
+def test_the_mean_of_a_latency_has_the_digits_of_its_records(tmp_path):
+    """A browser that computed it from medians of five digits gave another third digit now and then."""
+    records = [fake.record(chunk=chunk, spread=0.4, processes=5, seed=chunk) for chunk in range(1, 30)]
+    (night,) = nights_of(None, [read_run(fake.write_run(tmp_path / "run", records))])
+    by_chunk = {record.params.chunk: record.latency("bound").process_medians for record in records}
+    medians = [by_chunk[trial.identity.chunk] for trial in night.trials]
+    assert [paths[0][0] for paths in night.processes] == pytest.approx(list(map(geometric_mean, medians)), rel=1e-14)
+    power, ((mean, *_), *_) = scaled_each(night.processes)[0]
+    assert seconds(float(f"{mean}e{power}")) == seconds(geometric_mean(medians[0]))
 
 
 def test_what_nights_have_in_common_is_in_memory_once(tmp_path):
@@ -114,3 +129,11 @@ def test_a_damaged_row_with_a_digest_of_its_own_ends_no_site(tmp_path, odd):
     told = [warning for warning in read_content(runs, History(history.root)).warnings if "its night" in warning]
     without = "run: 1 row of the history without chunk, steps, batch or threads, left out of its night; delete runs/"
     assert [warning.startswith(without) for warning in told] == ([] if "build_s" in odd else [True])
+
+
+def test_a_site_without_a_file_of_alerts_says_that_no_change_has_a_state(tmp_path):
+    history = History(tmp_path / "history")
+    history.add(fake.write_run(tmp_path / "run", [fake.record()]))
+    for alerts, is_told in ((None, True), (Alerts(tmp_path / "alerts.yaml", (), (), "alerts: []", frozenset()), False)):
+        write_site(newest_runs(history, tmp_path / "none"), history, tmp_path / "site", alerts)
+        assert ("without a file of alerts" in (tmp_path / "site" / "alerts.html").read_text()) is is_told

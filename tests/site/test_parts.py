@@ -16,7 +16,7 @@ from rnnbench.site.anatomy import FLOOR, ONCE, ONE_PROCESS, call_parts, distribu
 from rnnbench.site.content import command_of
 from rnnbench.site.fastest import level
 from rnnbench.site.method import html_of, slug_of
-from rnnbench.site.numbers import Numbered, scaled, whole
+from rnnbench.site.numbers import Numbered, scaled, scaled_each, whole
 from rnnbench.site.page import issue_address, script_json, with_whole_figures
 from rnnbench.site.sparkline import HEIGHT, sparkline
 from rnnbench.site.trial_page import check_words
@@ -76,6 +76,11 @@ def test_integers_with_a_scale_keep_four_digits_of_every_figure(first, second):
             assert (integer is None) == (value is None)
             if value is not None and integer is not None:
                 assert math.isclose(integer * 10.0**power, value, rel_tol=1e-4)
+
+
+@given(st.lists(st.tuples(FIGURES, FIGURES), max_size=4))
+def test_groups_of_columns_are_scaled_as_if_each_were_alone(groups):
+    assert scaled_each(groups) == [scaled(*columns) for columns in groups]
 
 
 def test_data_files_keep_each_figure_of_a_record():

@@ -245,13 +245,13 @@ def _begin(
 
 def _cost(run: Run) -> str:
     """A sentence about the wall time, the parts of the workers' time, and the memory of this process."""
-    from rnnbench.spelling import count
+    from rnnbench.spelling import count, percents
 
     seconds, resident = run.info.seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     of_workers = {what: seconds.get(what, 0.0) for what in ("build", "check", "import")}
     total = sum(of_workers.values())
     listed = ", ".join(f"{what} {value:.0f} s" for what, value in of_workers.items())
-    reference = f"; {100 * seconds.get('reference', 0.0) / total:.1f} % of it for the reference" if total else ""
+    reference = f"; {percents(seconds.get('reference', 0.0) / total)} of it for the reference" if total else ""
     return (
         f"{count(len(run.records), 'trial')} in {seconds['total']:.0f} s. Time in workers: {listed}{reference}. "
         f"Peak memory of this process: {resident >> 10} MiB."

@@ -11,7 +11,7 @@ import click
 
 from rnnbench.cli.option_types import GivenPath
 from rnnbench.cli.options import RESULTS, require_replaceable
-from rnnbench.cli.output import tell_warnings, written
+from rnnbench.cli.output import tell, tell_warnings, written
 
 if TYPE_CHECKING:
     from rnnbench.results import Run
@@ -62,7 +62,8 @@ def export(run: str, name: str, output: Path | None, results: Path) -> None:
     try:
         if isinstance(chosen, FolderExport):
             assert output is not None
-            chosen.write(exported, output)
+            replaced = ", in place of the earlier export of this run" if chosen.write(exported, output) else ""
+            tell(f"{name}  {output}{replaced}")
         elif output is None:
             _print(chosen, exported)
         else:

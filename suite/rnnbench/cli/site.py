@@ -39,11 +39,15 @@ def site(runs: tuple[str, ...], output: Path, history_folder: Path, alerts_file:
     from rnnbench.pipeline import told_if_long
     from rnnbench.results import Store, StoreError
     from rnnbench.site import newest_runs, write_site
-    from rnnbench.spelling import count
+    from rnnbench.spelling import absent, count
 
-    is_named = click.get_current_context().get_parameter_source("history_folder") is not ParameterSource.DEFAULT
-    if is_named and not history_folder.is_dir():
+    def is_default(name: str) -> bool:
+        return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
+
+    if not is_default("history_folder") and not history_folder.is_dir():
         raise StoreError(f"{history_folder} is not a folder; a history is made by: rnnbench history add RUN")
+    if not is_default("alerts_file") and not alerts_file.is_file():
+        raise StoreError(f"{alerts_file} {absent(alerts_file)}; `rnnbench history alerts` makes a file of alerts")
     history = History(history_folder) if history_folder.is_dir() else None
     if not runs and history is None:
         raise StoreError("the site needs the records of a run: rnnbench site RUN…, for example 'latest'")

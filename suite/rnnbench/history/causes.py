@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rnnbench.history.change_points import LEAST_NIGHTS, WEEK, Array, Step
 from rnnbench.history.measures import Measure
 from rnnbench.history.series import LEAST_TRIALS, Trials
+from rnnbench.spelling import percents
 
 NEAR = 3
 """Runs by which a change may be dated wrongly: the noise of a few runs at its edge."""
@@ -114,4 +115,4 @@ def _is_changed(trials: Trials, k: int, measured: npt.NDArray[np.intp], new: int
 
 
 def _percent(size: float) -> str:
-    return f"{100 * (math.exp(size) - 1):+z.1f} %"
+    return percents(math.exp(size) - 1, "+")

@@ -8,7 +8,7 @@ from rnnbench.history.changes import Change, told_by_backends
 from rnnbench.history.events import Event
 from rnnbench.history.measures import MEASURES
 from rnnbench.results import visible
-from rnnbench.spelling import listed
+from rnnbench.spelling import listed, percents
 
 NAMED = 5
 """Trials that are named of those that moved together."""
@@ -58,10 +58,10 @@ def event_lines(events: Sequence[Event]) -> Iterator[str]:
 def _change(change: Change) -> Iterator[str]:
     title = MEASURES[change.measure].title
     subject = "the machine" if change.level == "machine" else change.subject
-    low, high = (f"{100 * (bound - 1):+z.1f} %" for bound in change.interval)
+    low, high = (percents(bound - 1, "+") for bound in change.interval)
     drift = f", a drift that went on until {change.until[:10]}" if change.until else ""
     yield visible(
-        f"  {change.night[:10]}  {subject}: {title} {100 * (change.ratio - 1):+z.1f} % ({low} to {high}){drift}, "
+        f"  {change.night[:10]}  {subject}: {title} {percents(change.ratio - 1, '+')} ({low} to {high}){drift}, "
         f"from {change.run} on{_versions(change.versions)} [machine {change.machine}]"
     )
     if change.reason:

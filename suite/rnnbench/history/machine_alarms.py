@@ -10,6 +10,7 @@ from rnnbench.history.comparisons import ComparisonEntry
 from rnnbench.history.store import History
 from rnnbench.optional import require
 from rnnbench.results import visible
+from rnnbench.spelling import percents
 
 CONFIDENCE = 0.95
 LEGEND = (
@@ -38,9 +39,7 @@ class Share:
 
     def __str__(self) -> str:
         low, high = self.interval
-        return (
-            f"{self.count} of {self.of}, {100 * self.count / self.of:.1f} % ({100 * low:.1f} % to {100 * high:.1f} %)"
-        )
+        return f"{self.count} of {self.of}, {percents(self.count / self.of)} ({percents(low)} to {percents(high)})"
 
 
 @dataclass(frozen=True)

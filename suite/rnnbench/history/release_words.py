@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rnnbench.history.measures import MEASURES
 from rnnbench.history.releases import ReleaseSeries, ReleaseStep, release_changes
 from rnnbench.results import SMALLEST, visible
+from rnnbench.spelling import percents
 
 
 def release_change_lines(series: Sequence[ReleaseSeries], smallest: float = SMALLEST) -> Iterator[str]:
@@ -33,10 +34,10 @@ def change_sentence(series: ReleaseSeries, step: ReleaseStep) -> str:
     judged = step.judged
     rose = judged.ratio > 1
     on = f" on {series.device}" if series.device else ""
-    low, high = sorted(100 * abs(bound - 1) for bound in judged.bounds)
+    low, high = sorted(abs(bound - 1) for bound in judged.bounds)
     return (
         f"between {step.before} and {step.after} the {MEASURES[series.path].title} of {series.trial}{on} "
-        f"{'rose' if rose else 'fell'} by {100 * abs(judged.ratio - 1):.1f} % ({low:.1f} % to {high:.1f} %)"
+        f"{'rose' if rose else 'fell'} by {percents(abs(judged.ratio - 1))} ({percents(low)} to {percents(high)})"
     )
 
 

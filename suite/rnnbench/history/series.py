@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -131,43 +132,69 @@ def trials_of_machines(history: History, anchors: Sequence[str] = ()) -> Iterato
 def _trials(history: History, machine: str, anchors: Sequence[str]) -> Trials:
     runs = tuple(entry for entry in history.nights if entry.machine == machine)
     number = {entry.run_id: index for index, entry in enumerate(runs)}
-    columns = history.arrays(_select(machine))
-    trials = _text(columns["trial"])
-    _, first, trial = np.unique(trials + "\0" + _text(columns["series_device"]), return_index=True, return_inverse=True)
-    run = np.array([number[identity] for identity in columns["run_id"]], dtype=np.intp)
-    shape = (len(first), len(runs))
-    is_anchor = np.zeros(len(first), dtype=bool)
-    is_anchor[trial[columns["anchor"].astype(bool)]] = True
-    is_anchor |= np.isin(_text(columns["target"])[first], list(anchors))
-    grids = {}
-    for name in MEASURES:
-        grids[name] = np.full(shape, np.nan)
-        grids[name][trial, run] = np.ma.filled(columns[name].astype(float), np.nan)
-    program, versions = np.zeros(shape, dtype=np.uint64), np.full(shape, None, dtype=object)
-    program[trial, run] = columns["program"]
-    versions[trial, run] = _text(columns["versions"])
-    backends = _text(columns["backend"])[first]
-    return Trials(runs, tuple(trials[first]), tuple(backends), is_anchor, grids, program, versions)
+    devices = {(run_id, trial): device for run_id, trial, device in history.sql(_series_devices(machine)).rows}
+    numbers: dict[tuple[str, str], int] = {}
+    targets: dict[int, tuple[str, str]] = {}
+    anchored: set[int] = set()
+    known: dict[str, str] = {}
+    trial, run, programs, values = array("q"), array("q"), array("Q"), array("d")
+    versions_of_rows: list[str] = []
+    for run_id, name, backend, target, is_anchor, versions, program, *measured in history.stream(_select(machine)):
+        series = numbers.setdefault((name, devices.get((run_id, name), "")), len(numbers))
+        targets.setdefault(series, (backend, target))
+        if is_anchor or target in anchors:
+            anchored.add(series)
+        trial.append(series)
+        run.append(number[run_id])
+        programs.append(program)
+        versions_of_rows.append(known.setdefault(versions, versions))
+        values.extend(measured)
+    ordered = sorted(numbers, key="\0".join)
+    place = np.empty(len(numbers), dtype=np.intp)
+    place[[numbers[key] for key in ordered]] = range(len(numbers))
+    at = place[np.array(trial, dtype=np.intp)], np.array(run, dtype=np.intp)
+    shape = (len(ordered), len(runs))
+    of_measures = np.array(values).reshape(-1, len(MEASURES))
+    grids = {name: np.full(shape, np.nan) for name in MEASURES}
+    for index, grid in enumerate(grids.values()):
+        grid[at] = of_measures[:, index]
+    program_grid, versions_grid = np.zeros(shape, dtype=np.uint64), np.full(shape, None, dtype=object)
+    program_grid[at] = np.array(programs, dtype=np.uint64)
+    versions_grid[at] = versions_of_rows
+    return Trials(
+        runs,
+        tuple(name for name, _ in ordered),
+        tuple(targets[numbers[key]][0] for key in ordered),
+        np.array([numbers[key] in anchored for key in ordered], dtype=bool),
+        grids,
+        program_grid,
+        versions_grid,
+    )
 
 
 def _select(machine: str) -> str:
     """The rows of a machine on real devices. A row that shares the measurement of another has no values of its own."""
     values = ", ".join(
-        f"CASE WHEN believed IS NOT FALSE AND ({measure.sql}) > 0 THEN ln({measure.sql}) END AS {measure.name}"
+        f"CASE WHEN believed IS NOT FALSE AND ({measure.sql}) > 0 THEN ln({measure.sql}) ELSE 'nan'::DOUBLE END"
         for measure in MEASURES.values()
     )
-    of_machine = f"machine = {sql_literal(machine)}"
     return (
-        f"SELECT run_id, trial, backend, backend || ':' || route AS target, "
-        "coalesce(baseline, false) OR pinned IS NOT NULL AS anchor, "
-        f"coalesce(versions, '') AS versions, "
-        f"hash(artifact_digest, versions, rnnbench, machine_python) AS program, {SERIES_DEVICE} AS series_device, "
-        f"{values} "
-        f"FROM {NIGHT_ROWS} WHERE {of_machine} AND run_id IN (SELECT run_id FROM runs WHERE {of_machine}) "
-        "AND same_as IS NULL AND outcome IN ('ok', 'nonconforming') "
-        "AND device_software IS NOT TRUE"
+        "SELECT run_id, trial, backend, backend || ':' || route, coalesce(baseline, false) OR pinned IS NOT NULL, "
+        f"coalesce(versions, ''), hash(artifact_digest, versions, rnnbench, machine_python), {values} "
+        f"FROM {_measured(machine)}"
     )
 
 
-def _text(column: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
-    return np.asarray(np.ma.filled(column, ""), dtype=object)
+def _series_devices(machine: str) -> str:
+    """The device of each row of the trials that ran on one: few, or none. A window over all rows takes a gigabyte."""
+    rows = _measured(machine)
+    on_devices = f"(SELECT DISTINCT trial FROM {rows} WHERE device_driver IS NOT NULL)"
+    return f"SELECT run_id, trial, {SERIES_DEVICE} FROM {rows} SEMI JOIN {on_devices} USING (trial)"
+
+
+def _measured(machine: str) -> str:
+    of_machine = f"machine = {sql_literal(machine)}"
+    return (
+        f"(FROM {NIGHT_ROWS} WHERE {of_machine} AND run_id IN (SELECT run_id FROM runs WHERE {of_machine}) "
+        "AND same_as IS NULL AND outcome IN ('ok', 'nonconforming') AND device_software IS NOT TRUE)"
+    )

@@ -12,6 +12,7 @@ from rnnbench.measure.control_groups import free_memory
 from rnnbench.measure.machine import MachineWatch, describe_machine
 from rnnbench.measure.steadiness import SHARE, measure_scatter
 from rnnbench.optional import MissingExtraError
+from rnnbench.spelling import percents
 
 WATCHED_S = 3.0
 """Seconds over which the machine is watched."""
@@ -75,8 +76,8 @@ def warnings(facts: dict[str, Any]) -> Iterator[str]:
             "until it has ended, or do not trust small differences."
         )
     if (facts["steal"] or 0.0) > STEAL:
-        steal = 100 * facts["steal"]
-        yield f"The machine's host gives {steal:.1f} % of the processors' time to others. Nothing here stops it."
+        steal = percents(facts["steal"])
+        yield f"The machine's host gives {steal} of the processors' time to others. Nothing here stops it."
     if max((facts["scatter"] or {}).values(), default=0.0) > UNSTEADY:
         yield (
             f"The same work takes different times: {100 * SHARE:.0f} % of its readings differ by up to "

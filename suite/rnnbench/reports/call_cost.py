@@ -8,6 +8,7 @@ from rnnbench.measure import half_width
 from rnnbench.reports import units
 from rnnbench.reports.tables import Table, by_program
 from rnnbench.results import CallCost, Entry, Estimate, SideLatency, by_chunk, fit_call, judge_bound
+from rnnbench.spelling import percents
 
 CALL_COST_NOTE = (
     "Bound latency is split into a cost per call (dispatch, and the state in and out) and a cost per step. "
@@ -105,7 +106,7 @@ def _side_latency(figures: Sequence[SideLatency | None]) -> str:
 
 
 def _costs(fit: CallCost) -> tuple[str, str, str]:
-    return _estimated(fit.per_call), _estimated(fit.per_step), f"{100 * fit.error:.1f} %"
+    return _estimated(fit.per_call), _estimated(fit.per_step), percents(fit.error)
 
 
 def _estimated(estimate: Estimate) -> str:

@@ -10,6 +10,7 @@ from rnnbench.devices import ExaminedDevice
 from rnnbench.measure import DeviceConditions, Fitness
 from rnnbench.reports.escape import show
 from rnnbench.reports.units import nbytes, seconds
+from rnnbench.spelling import percents
 
 
 def print_fitness(fitness: Fitness, devices: Sequence[ExaminedDevice], console: Console) -> None:
@@ -30,9 +31,9 @@ def _facts(fitness: Fitness) -> Iterator[str]:
     yield f"governor     {facts.get('governor', 'the kernel does not tell, as in most virtual machines')}"
     yield f"memory       {nbytes(facts['available'])} free of {nbytes(facts['memory'])}"
     steal = facts["steal"]
-    stolen = "cannot be read" if steal is None else f"{100 * steal:.1f} %"
+    stolen = "cannot be read" if steal is None else percents(steal)
     yield f"load         {facts['load']:.2f} over a minute; time that the host took: {stolen}"
-    scatter = ", ".join(f"{work} ±{100 * share:.1f} %" for work, share in (facts["scatter"] or {}).items())
+    scatter = ", ".join(f"{work} ±{percents(share)}" for work, share in (facts["scatter"] or {}).items())
     yield f"scatter      {scatter or 'not measured'}"
     yield f"clock        {seconds(facts['clock_resolution_s'])} apart at best, {seconds(facts['clock_cost_s'])} to read"
     temperature = facts.get("temperature")

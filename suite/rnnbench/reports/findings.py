@@ -184,7 +184,7 @@ def _missing_latencies(entry: Entry) -> Iterator[tuple[str, str]]:
         elif len(latency.process_medians) < 2:
             yield f"{name} ± processes", "one process was sampled"
     if entry.bound is not None and entry.bound.count < P99_SAMPLES:
-        yield "p99", f"less than {P99_SAMPLES} samples were taken"
+        yield "p99", f"fewer than {P99_SAMPLES} samples were taken"
 
 
 def _missing_floors(entry: Entry) -> Iterator[tuple[str, str]]:
@@ -192,7 +192,7 @@ def _missing_floors(entry: Entry) -> Iterator[tuple[str, str]]:
     if floor is None or floor.ratio is None:
         yield "× of floor", (floor.unmeasured if floor else "") or NO_FIGURE
     elif floor.interval is None:
-        yield "× of floor, its interval", "the probe measured beside less than two processes"
+        yield "× of floor, its interval", "the probe measured beside fewer than two processes"
     if dispatch is not None and dispatch.seconds is None:
         yield "dispatch floor", dispatch.unmeasured
 

@@ -9,7 +9,7 @@ from rnnbench.measure import half_width as interval_half_width
 from rnnbench.reports.device_state import device_warnings, unmeasured_warnings
 from rnnbench.reports.units import WIDEST_PERCENT, percent
 from rnnbench.results import COMPARED_PATHS, MANY_DISTURBED, Entry, Latency, View, disturbed_share
-from rnnbench.spelling import count, listed
+from rnnbench.spelling import count, listed, percents
 
 LAYOUT = 0.02
 """Relative change that the address layout of a process alone causes."""
@@ -165,12 +165,12 @@ def _circumstances(view: View, latencies: Sequence[Latency]) -> Iterator[str]:
         what = "The core or the device was disturbed" if _has_device_state(view) else "Another process used the core"
         yield f"{what} during {100 * share:.0f} % of the blocks"
     if drifts := [drift for entries in view.workloads.values() if (drift := _baseline_drift(entries)) is not None]:
-        yield f"the baseline drifted by up to {100 * max(map(abs, drifts)):.1f} % while it was sampled"
+        yield f"the baseline drifted by up to {percents(max(map(abs, drifts)))} while it was sampled"
     conditions = [run.info.conditions for run in view.runs]
     conditions += [node.conditions for run in view.runs for node in run.info.nodes.values()]
     stolen = [measured.steal for measured in conditions if measured is not None]
     if known := [steal for steal in stolen if steal is not None]:
-        yield f"the machine's host gave {100 * max(known):.1f} % of the processors' time to others"
+        yield f"the machine's host gave {percents(max(known))} of the processors' time to others"
 
 
 def _baseline_drift(entries: Sequence[Entry]) -> float | None:

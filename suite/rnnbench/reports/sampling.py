@@ -9,6 +9,7 @@ from rnnbench.reports import units
 from rnnbench.reports.reliability import half_width
 from rnnbench.reports.tables import Table, program, strategy
 from rnnbench.results import ERROR_RATE, Entry, Latency
+from rnnbench.spelling import percents
 
 
 def sampling_table(entries: Sequence[Entry]) -> Table:
@@ -65,7 +66,7 @@ def _sampled(latency: Latency) -> Iterator[str]:
     yield units.seconds(warmup.seconds) if warmup else units.MISSING
     yield f"{warmup.stationary} of {processes}" if warmup else units.MISSING
     yield units.MISSING if sampling.disturbed_blocks is None else f"{sampling.disturbed_blocks} of {sampling.blocks}"
-    yield units.MISSING if sampling.drift is None else f"{100 * sampling.drift:+z.1f} %"
+    yield units.MISSING if sampling.drift is None else percents(sampling.drift, "+")
 
 
 def groups_table(entries: Sequence[Entry]) -> Table:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from rnnbench.spelling import percents
+
 MISSING = "—"
 WIDEST_RATIO = 100.0
 """How far, as a factor, the end of an interval is told: from 1 in comparisons, from the ratio in reports. Two processes
@@ -48,10 +50,10 @@ def ratio(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """`±1.2 %` from 0.012; `above ±1000 %` is what two processes that disagree give."""
+    """`±1.2 %` from 0.012, `±339 %` from 3.39; `above ±1000 %` is what two processes that disagree give."""
     if value is None:
         return MISSING
-    return f"±{100 * value:.1f} %" if value <= WIDEST_PERCENT else f"above ±{100 * WIDEST_PERCENT:.0f} %"
+    return f"±{percents(value)}" if value <= WIDEST_PERCENT else f"above ±{100 * WIDEST_PERCENT:.0f} %"
 
 
 def end_of_ratio(value: float) -> str:
@@ -69,8 +71,8 @@ def end_of_interval(end: float, ratio: float) -> str:
 
 
 def relative_change(ratio: float) -> str:
-    """A ratio as a change: `+3.1 %`; `>+1000 %` beyond that. A zero is never negative (`z`)."""
-    return f"{100 * (ratio - 1):+z.1f} %" if ratio - 1 <= WIDEST_PERCENT else f">+{100 * WIDEST_PERCENT:.0f} %"
+    """A ratio as a change: `+3.1 %`; `>+1000 %` beyond that."""
+    return percents(ratio - 1, "+") if ratio - 1 <= WIDEST_PERCENT else f">+{100 * WIDEST_PERCENT:.0f} %"
 
 
 def drift_until(night: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from rnnbench.results import COMPARED_PATHS, ERROR_RATE, RATIO_CONFIDENCE, SMALLEST
 from rnnbench.site.content import Content
 from rnnbench.site.nights import FIGURES, Identity, Night
-from rnnbench.site.numbers import Numbered, scaled
+from rnnbench.site.numbers import Numbered, scaled_each
 from rnnbench.site.page import Folder
 from rnnbench.spelling import count
 
@@ -79,8 +79,8 @@ def _index(content: Content, files: Sequence[str], trials: str) -> dict[str, Any
 def _night(night: Night, trials: Numbered, texts: Numbered, settings: Numbered) -> list[list[Any]]:
     """A row for each trial: its number, outcome, whether it is believed, and the trial it shares its figures with.
 
-    Then come the scale of its latencies, the medians of each path in that scale, process by process, the figures, and
-    the number of its setting. All of these are integers.
+    Then come the scale of its latencies, in that scale the geometric mean of each path, as `rnnbench compare` has it,
+    with the medians process by process, the figures, and the number of its setting. All of these are integers.
     """
     return [
         [
@@ -88,14 +88,16 @@ def _night(night: Night, trials: Numbered, texts: Numbered, settings: Numbered) 
             texts(trial.outcome),
             int(trial.believed),
             texts(trial.same_as) if trial.same_as else -1,
-            *scaled(*night.processes(place)),
+            *latencies,
             [
                 round(value * FINENESS[name]) if math.isfinite(value) else None
-                for name, value in zip(FIGURES, night.figures[place].tolist(), strict=True)
+                for name, value in zip(FIGURES, figures, strict=True)
             ],
             settings(trial.setting),
         ]
-        for place, trial in enumerate(night.trials)
+        for trial, latencies, figures in zip(
+            night.trials, scaled_each(night.processes), night.figures.tolist(), strict=True
+        )
     ]
 
 

@@ -127,6 +127,7 @@ class Content:
     events: tuple[Event, ...]
     alerts: tuple[Alert, ...]
     """With the states that people gave them; as the file of alerts has them."""
+    has_alerts_file: bool
     checks: tuple[CheckEntry, ...]
     """Conformance checks of new versions, oldest first."""
     false_alarms: tuple[MachineAlarms, ...]
@@ -224,6 +225,7 @@ def read_content(runs: Sequence[Run], history: History | None, alerts: Alerts | 
         changes=find_changes(history) if history and has_history else (),
         events=find_events(history) if history and has_history else (),
         alerts=alerts.all if alerts else (),
+        has_alerts_file=alerts is not None and bool(alerts.text),
         checks=history.checks if history else (),
         false_alarms=false_alarms(history) if history else (),
         releases=series,

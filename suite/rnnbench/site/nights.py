@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rnnbench.history import NIGHT_ROWS, History, RunEntry, entry_of
-from rnnbench.results import COMPARED_PATHS, Record, Run, row, wrong_dates
+from rnnbench.results import COMPARED_PATHS, Latency, Record, Run, row, wrong_dates
 from rnnbench.spelling import count, first_few
 
 Array = npt.NDArray[np.float64]
+Rows = Sequence[Sequence[Any]]
 FIGURES = ("build_s", "artifact_bytes", "memory_run_peak", "memory_build_peak")
 """Columns of the flat row that a night has beside its latencies."""
 BUILD_FIGURES = ("build_s", "memory_build_peak")
@@ -26,7 +27,6 @@ TEXTS = (
 )
 QUANTITIES = ("median", "low", "high")
 """Of a latency in a night: the median, and the ends of its interval."""
-_PATH_COLUMNS = ("process_medians", *(f"{name}_s" for name in QUANTITIES))
 _SETTING = (
     "coalesce(origin, ''), coalesce(math, ''), CASE WHEN device_driver IS NULL THEN '' "
     "ELSE concat(device_name, ' (', device_capability, ')') END, coalesce(node, ''), "
@@ -96,26 +96,6 @@ class NightTrial(NamedTuple):
         return self.identity.trial
 
 
-class PathFigures(NamedTuple):
-    """A latency of one trial in one run, in seconds per call."""
-
-    medians: Sequence[float]
-    """The median of each process."""
-    median: float
-    low: float | None
-    high: float | None
-
-
-class NightRow(NamedTuple):
-    """A trial in one run, as it is read."""
-
-    trial: NightTrial
-    figures: Sequence[float | None]
-    """In the order of FIGURES."""
-    latencies: Sequence[PathFigures | None]
-    """In the order of COMPARED_PATHS."""
-
-
 @dataclass(frozen=True, eq=False)
 class Night:
     """One run. Its figures are arrays: a history may have a million rows. What is not measured is NaN."""
@@ -129,30 +109,37 @@ class Night:
     """[trials, COMPARED_PATHS, QUANTITIES] in seconds per call."""
     _medians: Array
     """The medians of the processes of all trials and paths, one after another."""
-    _ends: npt.NDArray[np.uint32]
+    _ends: npt.NDArray[np.intp]
     """[trials * COMPARED_PATHS + 1]: where those of each begin."""
 
     @classmethod
-    def of(cls, entry: RunEntry, rows: Iterable[NightRow], known: dict[NightTrial, NightTrial]) -> Night:
-        """The night that has these rows. `known` keeps the trials of all nights, each once."""
-        ordered = sorted(rows, key=lambda row: row.trial.name)
-        paths = [path for row in ordered for path in row.latencies]
-        medians = [(path.medians or (path.median,)) if path else () for path in paths]
-        quantities = [path[1:] if path else (None,) * len(QUANTITIES) for path in paths]
+    def of(cls, entry: RunEntry, trials: Sequence[NightTrial], figures: Rows, latencies: Rows, medians: Rows) -> Night:
+        """`latencies` are by trial the QUANTITIES of each path, one after another; `medians` those of the processes."""
+        paths = list(chain.from_iterable(medians))
         return cls(
             entry,
-            tuple(known.setdefault(row.trial, row.trial) for row in ordered),
-            np.array([row.figures for row in ordered], float).reshape(-1, len(FIGURES)),
-            np.array(quantities, float).reshape(-1, len(COMPARED_PATHS), len(QUANTITIES)),
-            np.array([value for of_path in medians for value in of_path], float),
-            np.cumsum([0, *map(len, medians)], dtype=np.uint32),
+            tuple(trials),
+            np.array(figures, float).reshape(-1, len(FIGURES)),
+            np.array(latencies, float).reshape(-1, len(COMPARED_PATHS), len(QUANTITIES)),
+            np.array(list(chain.from_iterable(paths)), float),
+            np.cumsum([0, *map(len, paths)], dtype=np.intp),
         )
 
-    def processes(self, place: int) -> list[list[float]]:
-        """The medians of the processes of one trial by path. Where only the median of all calls is known, that one."""
-        first = place * len(COMPARED_PATHS)
-        ends = self._ends[first : first + len(COMPARED_PATHS) + 1].tolist()
-        return [self._medians[a:b].tolist() for a, b in pairwise(ends)]
+    @property
+    def processes(self) -> list[list[Array]]:
+        """By trial and path, the geometric mean of the processes' medians, and these; nothing where it has none.
+
+        Where only the median of all calls is known, it is that of a process. No mean is of a time that is not above 0.
+        """
+        sizes = np.diff(self._ends)
+        measured = sizes > 0
+        starts = self._ends[:-1][measured]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means = np.exp(np.add.reduceat(np.log(self._medians), starts) / sizes[measured])
+        values = np.insert(self._medians, starts, means)
+        of_paths = [values[a:b] for a, b in pairwise(np.cumsum([0, *(sizes + measured)]).tolist())]
+        width = len(COMPARED_PATHS)
+        return [of_paths[first : first + width] for first in range(0, len(of_paths), width)]
 
     @property
     def versions(self) -> dict[str, str]:
@@ -213,21 +200,21 @@ def nights_of(history: History | None, runs: Sequence[Run]) -> tuple[Night, ...]
 
     A night that a wrong clock dated is left out, unless all are: its place among the others is not known.
     """
-    known: dict[NightTrial, NightTrial] = {}
-    nights = list(_stored(history, known)) if history else []
+    nights = list(_stored(history)) if history else []
     run_ids = {night.entry.run_id for night in nights}
-    nights += [night for run in runs if (night := _night(run, known)).entry.run_id not in run_ids]
+    nights += [night for night in map(_night, runs) if night.entry.run_id not in run_ids]
     wrong = wrong_dates(night.entry.started for night in nights)
     dated = [night for night in nights if night.entry.started not in wrong]
     return tuple(sorted(dated, key=lambda night: (night.entry.started, night.entry.run_id)))
 
 
-def _stored(history: History, known: dict[NightTrial, NightTrial]) -> Iterator[Night]:
+def _stored(history: History) -> Iterator[Night]:
     entries = {entry.run_id: entry for entry in history.nights}
     if not entries:
         return
-    columns = (f"{path}_{column}" for path in COMPARED_PATHS for column in _PATH_COLUMNS)
-    latencies = ", ".join(f"CASE WHEN device_software IS NOT TRUE THEN {column} END" for column in columns)
+    medians = (f"{path}_process_medians" for path in COMPARED_PATHS)
+    latencies = (f"{path}_{quantity}_s" for path in COMPARED_PATHS for quantity in QUANTITIES)
+    on_devices = [f"CASE WHEN device_software IS NOT TRUE THEN {name} END" for name in (*latencies, *medians)]
     measured = (
         f"CASE WHEN isfinite({name}){_BUILT_THEN if name in BUILD_FIGURES else ''} THEN {name} END" for name in FIGURES
     )
@@ -236,23 +223,35 @@ def _stored(history: History, known: dict[NightTrial, NightTrial]) -> Iterator[N
     statement = (
         f"SELECT run_id, {', '.join(_quoted(TEXTS))}, threads, outcome, coalesce(believed, true), "
         f"coalesce(same_as, ''), coalesce(versions, ''), concat_ws(', ', {software}), {_SETTING}, "
-        f"{', '.join(measured)}, {latencies} "
+        f"{', '.join((*measured, *on_devices))} "
         f"FROM {NIGHT_ROWS} WHERE {_IS_WHOLE}"
     )
-    for identity, rows in groupby(history.stream(statement), key=itemgetter(0)):
-        if entry := entries.pop(identity, None):
-            yield Night.of(entry, map(_stored_row, rows), known)
-    yield from (Night.of(entry, (), known) for entry in entries.values())
+    figures_at = 1 + len(Identity._fields) + len(NightTrial._fields) - 2 + len(Setting._fields)
+    latencies_at = figures_at + len(FIGURES)
+    medians_at = latencies_at + len(COMPARED_PATHS) * len(QUANTITIES)
+    known: dict[tuple[Any, ...], NightTrial] = {}
+    for run_id, group in groupby(history.stream(statement), key=itemgetter(0)):
+        if entry := entries.pop(run_id, None):
+            rows = sorted(group, key=itemgetter(1))
+            yield Night.of(
+                entry,
+                [known.get(key := row[1:figures_at]) or known.setdefault(key, _stored_trial(key)) for row in rows],
+                [row[figures_at:latencies_at] for row in rows],
+                [row[latencies_at:medians_at] for row in rows],
+                [_medians(row[latencies_at : medians_at : len(QUANTITIES)], row[medians_at:]) for row in rows],
+            )
+    yield from (Night.of(entry, (), (), (), ()) for entry in entries.values())
 
 
-def _stored_row(found: Sequence[Any]) -> NightRow:
-    facts_at = 1 + len(Identity._fields)
-    setting_at = facts_at + len(NightTrial._fields) - 2
-    figures_at = setting_at + len(Setting._fields)
-    paths_at = figures_at + len(FIGURES)
-    identity, setting = Identity._make(found[1:facts_at]), Setting._make(found[setting_at:figures_at])
-    trial = NightTrial._make((identity, *found[facts_at:setting_at], setting))
-    return NightRow(trial, found[figures_at:paths_at], tuple(_path_figures(found[paths_at:])))
+def _stored_trial(values: tuple[Any, ...]) -> NightTrial:
+    identity, setting = len(Identity._fields), len(Setting._fields)
+    facts = values[identity:-setting]
+    return NightTrial._make((Identity._make(values[:identity]), *facts, Setting._make(values[-setting:])))
+
+
+def _medians(medians: Sequence[float | None], processes: Sequence[Sequence[float] | None]) -> list[Sequence[float]]:
+    """The medians of the processes by path, from those of all calls where they are not known."""
+    return [() if median is None else of_path or (median,) for median, of_path in zip(medians, processes, strict=True)]
 
 
 def rows_left_out(history: History) -> tuple[str, ...]:
@@ -271,24 +270,34 @@ def _quoted(columns: Sequence[str]) -> list[str]:
     return ["coalesce(launch, 'stream')" if column == "launch" else f'"{column}"' for column in columns]
 
 
-def _path_figures(values: Sequence[Any]) -> Iterator[PathFigures | None]:
-    width = len(_PATH_COLUMNS)
-    for start in range(0, len(values), width):
-        medians, median, low, high = values[start : start + width]
-        yield None if median is None else PathFigures(medians or (), median, low, high)
+def _night(run: Run) -> Night:
+    records = sorted(run.records, key=lambda record: record.trial)
+    rows = [row(record, run.info) for record in records]
+    latencies = [[_latency(record, path) for path in COMPARED_PATHS] for record in records]
+    return Night.of(
+        entry_of(run, rows_sha256=""),
+        [_trial(record, flat) for record, flat in zip(records, rows, strict=True)],
+        [_figures(record, flat) for record, flat in zip(records, rows, strict=True)],
+        [[value for latency in paths for value in _quantities(latency)] for paths in latencies],
+        [[latency.process_medians or (latency.median,) if latency else () for latency in paths] for paths in latencies],
+    )
 
 
-def _night(run: Run, known: dict[NightTrial, NightTrial]) -> Night:
-    return Night.of(entry_of(run, rows_sha256=""), (_row(record, run) for record in run.records), known)
+def _latency(record: Record, path: str) -> Latency | None:
+    return None if record.on_software_device else record.latency(path)
 
 
-def _row(record: Record, run: Run) -> NightRow:
-    flat = row(record, run.info)
-    latencies: list[PathFigures | None] = []
-    for path in COMPARED_PATHS:
-        latency = None if record.on_software_device else record.latency(path)
-        low, high = (latency.interval if latency else None) or (None, None)
-        latencies.append(PathFigures(latency.process_medians, latency.median, low, high) if latency else None)
+def _quantities(latency: Latency | None) -> tuple[float | None, ...]:
+    if latency is None:
+        return (None,) * len(QUANTITIES)
+    return (latency.median, *(latency.interval or (None, None)))
+
+
+def _figures(record: Record, flat: Mapping[str, Any]) -> list[float | None]:
+    return [None if record.timing.built and name in BUILD_FIGURES else flat[name] for name in FIGURES]
+
+
+def _trial(record: Record, flat: Mapping[str, Any]) -> NightTrial:
     artifact, common = record.artifact, record.common_trial
     setting = Setting(
         artifact.origin if artifact else "",
@@ -297,15 +306,12 @@ def _row(record: Record, run: Run) -> NightRow:
         record.node,
         common.group if common else 0,
     )
-    measured: dict[str, Any] = {**flat, **(dict.fromkeys(BUILD_FIGURES) if record.timing.built else {})}
-    software = ", ".join(f"{word} {flat[column]}".strip() for word, column in _SOFTWARE.items() if flat[column])
-    trial = NightTrial(
+    return NightTrial(
         Identity._make((*(flat[name] for name in TEXTS), record.params.threads)),
         record.outcome,
         not record.not_believed,
         record.same_as or "",
         str(flat["versions"] or ""),
-        software,
+        ", ".join(f"{word} {flat[column]}".strip() for word, column in _SOFTWARE.items() if flat[column]),
         setting,
     )
-    return NightRow(trial, [measured[name] for name in FIGURES], latencies)

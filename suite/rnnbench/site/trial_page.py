@@ -14,7 +14,7 @@ from rnnbench.site.anatomy import Distribution, call_parts, distribution, prepar
 from rnnbench.site.changes import sentence_of
 from rnnbench.site.content import Content, Machine, Shown
 from rnnbench.site.histogram import read_histogram
-from rnnbench.site.nights import FIGURES, QUANTITIES, AllSeries, Night, NightTrial, TrialSeries
+from rnnbench.site.nights import FIGURES, QUANTITIES, AllSeries, Array, Night, NightTrial, TrialSeries
 from rnnbench.site.numbers import Numbered, scaled, whole
 from rnnbench.site.page import Folder, as_line
 from rnnbench.site.releases import release_charts, releases_file
@@ -169,11 +169,11 @@ def _drawn(series: TrialSeries, changes: Sequence[Change], nights: Sequence[Nigh
     at = {nights[number].entry.run: place for place, number in enumerate(series.nights)}
     measures = []
     for index, path in enumerate(COMPARED_PATHS):
-        columns = [series.latencies[:, index, quantity].tolist() for quantity in range(len(QUANTITIES))]
+        columns = [series.latencies[:, index, quantity] for quantity in range(len(QUANTITIES))]
         measures.append(_measure(path, "s", *columns))
     for index, figure in enumerate(FIGURES):
         name, unit = MEASURE_OF[figure]
-        measures.append(_measure(name, unit, series.figures[:, index].tolist()))
+        measures.append(_measure(name, unit, series.figures[:, index]))
     versions = Numbered()
     return {
         "nights": list(series.nights),
@@ -193,7 +193,7 @@ def _installed(trial: NightTrial) -> str:
     return "; ".join(filter(None, (" on ".join(filter(None, (trial.versions, trial.setting.device))), trial.software)))
 
 
-def _measure(name: str, unit: str, value: Sequence[float | None], *ends: Sequence[float | None]) -> dict[str, Any]:
+def _measure(name: str, unit: str, value: Array, *ends: Array) -> dict[str, Any]:
     scale, (values, *intervals) = whole(value) if unit == "B" else scaled(value, *ends)
     return {
         "name": name,

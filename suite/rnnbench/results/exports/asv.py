@@ -50,7 +50,7 @@ PROJECT = {
 """The content of CONFIG."""
 
 
-def _write(run: Run, folder: Path) -> None:
+def _write(run: Run, folder: Path) -> bool:
     time = started(run.info)
     if time is None:
         raise StoreError(
@@ -63,19 +63,21 @@ def _write(run: Run, folder: Path) -> None:
         if not (folder / CONFIG).exists():  # Its user may have added settings of asv.
             _save(folder / CONFIG, PROJECT)
         commit = _commit(folder, run, time)
-        for of_machine in split_by_machine(run):
-            _save_results(of_machine, folder / RESULTS, commit, time)
+        replaced = [_save_results(part, folder / RESULTS, commit, time) for part in split_by_machine(run)]
+    return any(replaced)
 
 
-def _save_results(run: Run, results: Path, commit: str, time: datetime) -> None:
-    """The figures of one machine."""
+def _save_results(run: Run, results: Path, commit: str, time: datetime) -> bool:
+    """The figures of one machine. Says whether there were earlier ones of this run."""
     machine, facts = fingerprint(run.info.machine), machine_facts(run)
     figures = [(trial, figure) for trial in exported_trials(run) for figure in trial.figures]
     about = {"machine": machine, **{name: str(facts[key]) for key, name in MACHINE.items() if key in facts}}
     milliseconds = int(time.timestamp() * 1000)
     _save(results / machine / "machine.json", {**about, "version": MACHINE_VERSION})
+    file = results / machine / f"{commit[:8]}-{ENVIRONMENT}.json"
+    is_there = file.exists()
     _save(
-        results / machine / f"{commit[:8]}-{ENVIRONMENT}.json",
+        file,
         {
             "commit_hash": commit,
             "env_name": ENVIRONMENT,
@@ -93,6 +95,7 @@ def _save_results(run: Run, results: Path, commit: str, time: datetime) -> None:
     benchmarks = _benchmarks(results / BENCHMARKS)
     added = {_name(*figure): _benchmark(*figure) for figure in figures}
     _save(results / BENCHMARKS, {**benchmarks, **added, "version": BENCHMARKS_VERSION})
+    return is_there
 
 
 def _name(trial: ExportedTrial, figure: Figure) -> str:

@@ -39,8 +39,11 @@ class FolderExport:
 
     name: str
     description: str
-    write: Callable[[Run, Path], None]
-    """Raises StoreError where the folder has something else in it, and OSError where it cannot be written."""
+    write: Callable[[Run, Path], bool]
+    """Whether it replaced an earlier export of the run.
+
+    Raises StoreError where the folder has something else in it, and OSError where it cannot be written.
+    """
 
 
 AnyExport = Export | BinaryExport | FolderExport
