@@ -245,6 +245,17 @@ def test_a_link_is_read_and_never_written_in_place(tmp_path):
     assert file.read_text() == "of somebody"
 
 
+def test_a_damaged_file_of_terabytes_takes_no_memory(tmp_path):
+    file = tmp_path / "run.json"
+    disk.write_with_copy(file, b"{}")
+    os.truncate(file, 1 << 40)
+    with pytest.raises(OSError, match="1,099,511,627,776 bytes, where no file has more"):
+        disk.read_plain(file)
+    content, why = disk.read_or_copy(file)
+    assert content == b"{}"
+    assert "cannot be read: 1,099,511,627,776 bytes" in why
+
+
 def test_a_file_that_the_user_named_stays_a_link_or_a_pipe(tmp_path):
     (tmp_path / "mine").mkdir()
     link, pipe = tmp_path / "link", tmp_path / "pipe"

@@ -34,6 +34,8 @@ BROKEN_DISK_ERRORS = frozenset(
 as that of a server."""
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, *BROKEN_DISK_ERRORS})
 """Errors of a disk that is full or broken. No trial is at fault, and no later trial would fare better."""
+MOST_READ = 1 << 30
+"""Bytes of a file that is read as a whole: more than any such file has."""
 ROOM = 256 << 10
 """Bytes that a disk has room for which is not full: those of many records."""
 _PART = re.compile(r"\..+\.\d+-\d+\.part")
@@ -110,8 +112,14 @@ def open_plain(path: Path) -> BufferedReader:
 
 
 def read_plain(path: Path) -> bytes:
-    """The content of a plain file. Raises OSError as `open_plain` does."""
+    """The content of a plain file. Raises OSError as `open_plain` does, and for a file of more than MOST_READ bytes.
+
+    One that is damaged may say that it has terabytes, and would take all memory.
+    """
     with open_plain(path) as file:
+        nbytes = os.fstat(file.fileno()).st_size
+        if nbytes > MOST_READ:
+            raise OSError(errno.ENOTSUP, f"{nbytes:,} bytes, where no file has more than {MOST_READ:,}", str(path))
         return file.read()
 
 

@@ -276,6 +276,16 @@ def test_an_error_of_the_system_that_is_of_no_file_is_a_traceback():
         end_well(command)
 
 
+def test_a_limit_of_threads_is_told_as_one_of_processes_is(capsys):
+    def command(_):
+        raise RuntimeError("can't start new thread")
+
+    with pytest.raises(SystemExit) as ended:
+        end_well(command)
+    assert ended.value.code == 2
+    assert "is reached: Resource temporarily unavailable; raise it" in capsys.readouterr().err
+
+
 def test_a_machine_without_a_folder_for_temporary_files_is_told_with_what_helps(capsys):
     """As where its only disk is full."""
 

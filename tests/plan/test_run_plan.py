@@ -20,6 +20,7 @@ from rnnbench.plan import begin_run, end_run, examine, plan_files, resume_run
 from rnnbench.plan.plan_files import EXPECTED_FAILURES, TRIALS
 from rnnbench.plan.run_lock import LOCK, hold_run
 from rnnbench.results import Store, StoreError, read_run
+from rnnbench.results.compressed import COMPRESSED, compress_records
 from rnnbench.results.journal import INFO, RECORDS, append_record, write_info
 
 KNOWN = expected_failure(route=("honest",))
@@ -58,6 +59,23 @@ def test_a_trial_whose_record_is_damaged_is_run_again(tmp_path):
     lines = (folder / RECORDS).read_bytes().split(b"\n")
     (folder / RECORDS).write_bytes(b"\n".join([lines[0], lines[1].replace(b'"params"', b'"p\0rams"'), *lines[2:]]))
     assert resume_run(folder).trials == (trials[1],)
+
+
+@pytest.mark.parametrize("is_compressed", [False, True], ids=["no records", "cut"])
+def test_a_run_whose_records_are_not_read_to_their_end_is_not_resumed(tmp_path, monkeypatch, is_compressed):
+    """A record that is added would not be found, so its trial would be run in vain."""
+    monkeypatch.setattr("rnnbench.results.store.MOST_DAMAGED", 2)
+    trials = [make_trial(chunk=chunk) for chunk in (1, 2)]
+    folder = begin_run(trials, Store(tmp_path)).folder
+    append_record(folder, record_of(not_sampled(not_checked(examine(trials[0])))))
+    if is_compressed:
+        pytest.importorskip("zstandard")
+        compress_records(folder)
+        (folder / COMPRESSED).write_bytes((folder / COMPRESSED).read_bytes()[:-20])
+    else:
+        (folder / RECORDS).write_bytes((folder / RECORDS).read_bytes() + b"\n\n\n")
+    with pytest.raises(StoreError, match="restore the file, or move it away to run all trials again"):
+        resume_run(folder)
 
 
 def test_expected_failures_are_part_of_the_plan(tmp_path):

@@ -248,7 +248,8 @@ def test_a_file_of_damaged_lines_alone_is_not_read_to_its_end(run: Path, monkeyp
     read = read_run(run)
     assert read.records == tuple(list(fake.whole_run())[:3])
     assert (
-        read.warnings[-1] == f"{file}:24: the file is no file of records; this line and all that follow were left out"
+        read.warnings[-1] == f"{file}:24: the file is no file of records; this line and all that follow were left out; "
+        "restore the file"
     )
 
 
@@ -272,6 +273,22 @@ def test_a_line_without_an_end_is_not_read_to_its_end(run: Path, monkeypatch: py
         read = read_run(run)
         assert len(read.records) == kept
         assert ("the file is no file of records; this line and all that" in read.warnings[-1]) == (kept == 3)
+
+
+@pytest.mark.parametrize("line", [b"x" * 9_999, b"[" * 9_999, fake.record(chunk=1).model_dump_json().encode()])
+def test_damaged_lines_and_lines_of_one_trial_are_read_up_to_a_sum(
+    run: Path, monkeypatch: pytest.MonkeyPatch, line: bytes
+) -> None:
+    """Twenty thousand damaged lines of a gigabyte, or a billion lines of one trial, are a small compressed file."""
+    file = run / RECORDS
+    monkeypatch.setattr(store, "MOST_SKIPPED", 1 << 16)
+    last = fake.record(chunk=99).model_dump_json().encode()
+    bound = store.MOST_SKIPPED // len(line)
+    for times, is_read in ((bound - 1, True), (bound + 3, False)):
+        file.write_bytes(b"".join(each + b"\n" for each in [*[line] * times, last]))
+        read = read_run(run)
+        assert (99 in [record.params.chunk for record in read.records]) == is_read
+        assert bool(read.unread) != is_read
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from waiting import wait_until
 
 from rnnbench.measure import PATHS, BlockPlan
 from rnnbench.sampling import PathBlocks, SamplingWorker, TrialSampling
-from rnnbench.sampling.sampling_worker import SHARED_DEATH
+from rnnbench.sampling.sampling_worker import SHARED_DEATH, UNCHECKED
 
 pytestmark = pytest.mark.usefixtures("few_checks")
 
@@ -61,6 +61,7 @@ def test_a_worker_that_is_killed_while_it_is_stopped_is_replaced_once_and_no_tri
         assert worker.trials == samplings
         told = "a process for its samples died while it was stopped; another one took its place"
         assert all(told in [finding.detail for finding in sampling._findings] for sampling in samplings)
+        assert not any(UNCHECKED in sampling._findings for sampling in samplings), "nothing was timed there"
         _kill(worker)
         assert worker.sample(one, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is None
         assert one.failure.outcome == "crashed"
@@ -68,6 +69,27 @@ def test_a_worker_that_is_killed_while_it_is_stopped_is_replaced_once_and_no_tri
         assert worker.sample(other, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
         assert SHARED_DEATH in other._findings
         assert SHARED_DEATH not in one._findings
+        assert UNCHECKED in other._findings
+        assert UNCHECKED not in one._findings, "it has failed"
+    finally:
+        worker.close()
+
+
+def test_timed_calls_whose_process_is_killed_before_they_are_checked_are_told(tmp_path):
+    context = context_in(tmp_path)
+    trials = [check_trial(make_trial(chunk=chunk), context) for chunk in (2, 4)]
+    checked, timed = samplings = [TrialSampling(trial.examined) for trial in trials]
+    worker = SamplingWorker(list(samplings), context, "sample.log")
+    try:
+        worker.start()
+        worker.prepare()
+        assert worker.sample(checked, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
+        worker.verify()
+        assert worker.sample(timed, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
+        _kill(worker)
+        assert worker.sample(checked, PathBlocks(PATHS["bound"]), BlockPlan(0.001)) is not None
+        assert UNCHECKED in timed._findings
+        assert UNCHECKED not in checked._findings
     finally:
         worker.close()
 

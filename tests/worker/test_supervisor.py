@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
 
 import pytest
@@ -38,6 +40,31 @@ def test_one_that_is_killed_while_it_starts_is_started_again(none_yet, monkeypat
     supervisor.supervise()
     assert len(starts) == 2
     assert supervisor._supervisor.is_alive
+
+
+@pytest.mark.parametrize(
+    ("status", "number", "told"),
+    [
+        (errno.EAGAIN, errno.EAGAIN, os.strerror(errno.EAGAIN)),
+        (-signal.SIGKILL, errno.ENOMEM, "the process that cleans up behind this command died of SIGKILL, 3 times"),
+        (1, errno.ENOMEM, "the process that cleans up behind this command exited with status 1, 3 times"),
+    ],
+)
+def test_where_none_starts_the_error_is_that_of_a_limit(none_yet, monkeypatch, tmp_path, status, number, told):
+    def ended(command, **options):
+        raise subprocess.CalledProcessError(status, command)
+
+    monkeypatch.setattr(subprocess, "run", ended)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(OSError, match=told) as raised:
+        supervisor.supervise()
+    assert raised.value.errno == number
+    assert not [*tmp_path.iterdir()]
+
+
+def test_its_program_ends_with_the_error_of_its_fork():
+    without = "import os\ndef fork(): raise BlockingIOError(11, 'no')\nos.fork = fork\n"
+    assert subprocess.run([sys.executable, "-I", "-S", "-c", without + supervisor._PROGRAM]).returncode == errno.EAGAIN
 
 
 WAYS = {

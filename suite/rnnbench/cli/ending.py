@@ -167,6 +167,8 @@ def _mistake(error: Exception) -> str | None:
     """The sentence of an error that the user can mend; None for a bug."""
     if isinstance(error, OSError):  # Nothing is imported for it: no further file may be opened.
         return _of_system(error)
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):  # Of `threading`, without a number.
+        return _of_system(OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
     if _lacks_memory(error):
         return f"there is no memory for this command; {_MORE_MEMORY}"
     if isinstance(error, ModuleNotFoundError):  # What is imported next may need the same module.

@@ -210,6 +210,10 @@ def resume_run(folder: Path, *, elsewhere: bool = False) -> RunPlan:
         )
     recorded = {record.trial for record in run.records}
     left = tuple(trial for trial in read_trials(folder, run.info.trials) if trial.id not in recorded)
+    if left and run.unread:
+        raise StoreError(
+            f"{run.unread}, or move it away to run all trials again: a record that is added would not be found"
+        )
     changes = (*restored, *_changes(run.info, elsewhere=elsewhere))
     return RunPlan(folder, left, run.info.seed, read_expected_failures(folder), changes, lock=lock)
 

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rnnbench.disk import open_plain, read_plain, write_bytes, write_whole
+from rnnbench.disk import open_plain, write_bytes, write_whole
 from rnnbench.optional import require
 from rnnbench.results.reading import StoreError
 
@@ -74,7 +74,8 @@ def compress_records(folder: Path) -> tuple[int, int] | None:
     try:
         if not plain.exists():
             return None
-        content = read_plain(plain)
+        with open_plain(plain) as file:
+            content = file.read()
         compressor = _zstandard().ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
         write_bytes(compressed, compressor.compress(content), durable=True)
         with compressed.open("rb") as file:

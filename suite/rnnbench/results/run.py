@@ -36,6 +36,8 @@ class Run:
     """What was left out in reading: damaged lines, a line torn by a kill, and fields of a newer rnnbench."""
     shards: tuple[Run, ...] = ()
     """The runs of a merged run's shards. `records` has each trial once, of the shard that it belongs to."""
+    unread: str = ""
+    """Why the file of records was not read to its end, where it was not: a further record would not be found."""
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from rnnbench.content_digest import EDITED, without_digest
 from rnnbench.disk import copy_of, is_disk_error, is_json, open_plain, read_or_copy, unfinished
@@ -44,7 +44,10 @@ _LONGEST_NAME_BYTES = 200
 MOST_DAMAGED = 20_000
 """Damaged lines after which a file is read no further. A file of a gigabyte of line ends would take hours."""
 MOST_SKIPPED = 1 << 30
-"""Bytes of a line after which a file is read no further. A small compressed file may have a line of terabytes."""
+"""Bytes of damaged lines, and of further lines of one trial, after which a file is read no further.
+
+A small compressed file may have one line of terabytes, or thousands of gigabytes.
+"""
 _LEFT_OUT = "the line was left out (`rnnbench run --resume` does its trial again)"
 
 
@@ -264,16 +267,14 @@ def _with_records(path: Path, info: RunInfo, warnings: tuple[str, ...], keep: Ke
         return Run(path, info, (), (*warnings, *(_lost(file, info, 0) or (missing,))))
     file, stream = opened
     reader = Reader(str(file), seed=info.seed)
+    read = _read_compressed if file.name == COMPRESSED else _read_records
     try:
         with stream, _without_collection():
-            if file.name == COMPRESSED:
-                records, torn = _read_compressed(stream, reader, keep)
-            else:
-                records, torn = _read_records(stream, reader, keep)
+            records, torn, unread = read(stream, reader, keep)
     except OSError as error:
         raise unreadable(file, error) from error
     told = (*warnings, *reader.warnings(), *(torn or _lost(file, info, len(records))))
-    return Run(path, info, tuple(records.values()), told)
+    return Run(path, info, tuple(records.values()), told, unread=unread)
 
 
 def _open_records(path: Path) -> tuple[Path, BinaryIO] | None:
@@ -291,38 +292,51 @@ def _open_records(path: Path) -> tuple[Path, BinaryIO] | None:
     return None
 
 
-def _read_compressed(file: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
+class _Read(NamedTuple):
+    """What was read of a file of records."""
+
+    records: dict[str, Record]
+    """The last record of each trial."""
+    left_out: tuple[str, ...]
+    unread: str = ""
+    """As in `Run`."""
+
+
+def _read_compressed(file: BinaryIO, reader: Reader, keep: Keep | None) -> _Read:
     content = Decompressed(file)
-    records, left_out = _read_records(io.BufferedReader(content), reader, keep)
+    read = _read_records(io.BufferedReader(content), reader, keep)
     if content.damage:
         damage = f"{reader.file}: damaged: {content.damage}; what follows the damage was left out; restore the file"
-        return records, (damage, *left_out)
-    return records, left_out
+        return read._replace(left_out=(damage, *read.left_out), unread=damage)
+    return read
 
 
-def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> tuple[dict[str, Record], tuple[str, ...]]:
-    """The last record of each trial, and what was left out. One line is in memory at a time, LONGEST_LINE of it."""
+def _read_records(stream: BinaryIO, reader: Reader, keep: Keep | None) -> _Read:
+    """One line is in memory at a time, LONGEST_LINE of it."""
     records: dict[str, Record] = {}
     damaged: list[str] = []
-    number = 0
+    number = skipped = 0
     while line := stream.readline(LONGEST_LINE):
         number += 1
-        if len(damaged) == MOST_DAMAGED:
-            return records, (*_first(damaged, reader.file), _hopeless(reader.file, number))
+        if len(damaged) == MOST_DAMAGED or skipped > MOST_SKIPPED:
+            return _hopeless(records, damaged, reader.file, number)
         if not line.endswith(b"\n") and not is_json(line):
             length, is_last = _rest_of_line(stream, len(line))
-            if length > MOST_SKIPPED:
-                return records, (*_first(damaged, reader.file), _hopeless(reader.file, number))
+            skipped += length
+            if skipped > MOST_SKIPPED:
+                return _hopeless(records, damaged, reader.file, number)
             damaged.append(_torn(reader.file, number, length) if is_last else _too_long(reader.file, number, length))
             continue
         try:
             record = reader.parse_record(line.removesuffix(b"\n"), number)
         except DamagedError as error:
+            skipped += len(line)
             damaged.append(f"{error}; {_LEFT_OUT}")
         else:
+            skipped += len(line) if record.trial in records else 0
             records[record.trial] = kept = keep(record) if keep else record
             share_field_sets(kept)
-    return records, _first(damaged, reader.file)
+    return _Read(records, _first(damaged, reader.file))
 
 
 @contextmanager
@@ -354,8 +368,11 @@ def _first(damaged: Sequence[str], file: str) -> tuple[str, ...]:
     return first_few(damaged, lambda more: f"{file}: {count(more, 'more damaged line')} left out")
 
 
-def _hopeless(file: str, line: int) -> str:
-    return f"{file}:{line}: the file is no file of records; this line and all that follow were left out"
+def _hopeless(records: dict[str, Record], damaged: Sequence[str], file: str, line: int) -> _Read:
+    unread = (
+        f"{file}:{line}: the file is no file of records; this line and all that follow were left out; restore the file"
+    )
+    return _Read(records, (*_first(damaged, file), unread), unread)
 
 
 def _too_long(file: str, line: int, length: int) -> str:

@@ -59,6 +59,10 @@ SHARED_DEATH = Finding(
     kind=FindingKind.PROCESS,
     detail="a process that it shared with other trials ended while another one was sampled; either may be the cause",
 )
+UNCHECKED = Finding(
+    kind=FindingKind.PROCESS,
+    detail="a process in which its calls were timed ended before their results were checked",
+)
 TRIES = 3
 """Times that the same calls are timed at most, because the suite was stopped meanwhile."""
 STOPPED = Finding(
@@ -84,6 +88,8 @@ class SamplingWorker:
         """The cores of the process while it was timed. Empty until it is bound to others."""
         self._ran: set[str] = set()
         """The ids of the trials that have had a command in the process."""
+        self._unchecked: set[str] = set()
+        """The ids of those with timed calls whose results are not checked yet."""
         self.stops = 0
         """How often the suite was stopped while calls were timed."""
 
@@ -157,6 +163,7 @@ class SamplingWorker:
         )
         for sampling in list(self.trials):
             sampling.note_findings([finding])
+        self._end_early()
         self.start()
 
     def sample(self, sampling: TrialSampling, blocks: PathBlocks, plan: BlockPlan, figure: str = "") -> Block | None:
@@ -214,6 +221,7 @@ class SamplingWorker:
         for sampling in list(self.trials):
             verified = self._ask_or_restart(sampling, Verify(sampling.trial), "check")
             if verified is not None:
+                self._unchecked.discard(sampling.trial.id)
                 state = replace(verified.state, affinity=self._timed_on or verified.state.affinity)
                 sampling.note_verified(replace(verified, state=state))
         self._time_on_device()
@@ -245,6 +253,14 @@ class SamplingWorker:
             self._process = self._watch = None
         self._memory.clear()
         self._ran.clear()
+        self._unchecked.clear()
+
+    def _end_early(self) -> None:
+        """Close the process of a trial that ended it. The other trials say what was not checked there."""
+        for sampling in list(self.trials):
+            if sampling.trial.id in self._unchecked:
+                sampling.note_findings([UNCHECKED])
+        self.close()
 
     def _time_on_device(self) -> None:
         """Time calls by the device's own events. If one trial loses the process, those after it have no such figure.
@@ -268,6 +284,7 @@ class SamplingWorker:
         after = sampling.device_conditions()
         if block is None:
             return None
+        self._unchecked.add(sampling.trial.id)
         assert self._watch is not None, "the process has answered"
         if problem := self._watch.contradiction(sampling.trial.id, block, calls_per_sample):
             self._drop_impossible(sampling, problem)
@@ -339,7 +356,8 @@ class SamplingWorker:
             failure = WorkerError(error.outcome, reason, is_whole)
             if figure:
                 sampling.lose(figure, failure)
-                self.close()
+                self._unchecked.discard(sampling.trial.id)  # `lose` has told it.
+                self._end_early()
             else:
                 self._drop(sampling, failure)
             return None
@@ -364,7 +382,7 @@ class SamplingWorker:
         with suppress(ValueError):  # `abandon` removes all trials at any moment.
             self.trials.remove(sampling)
         if not error.alive:
-            self.close()
+            self._end_early()
 
     def _drop_impossible(self, sampling: TrialSampling, problem: str) -> None:
         """Drop a trial whose program showed impossible times."""

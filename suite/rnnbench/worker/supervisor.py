@@ -7,6 +7,7 @@ started. The supervisor waits for the end of the suite, and then kills every pro
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import select
 import signal
@@ -22,7 +23,7 @@ from threading import Lock
 
 from rnnbench.disk import remove_folder
 from rnnbench.temporary import HeldFolder, TemporaryFolder
-from rnnbench.worker.process_family import kill_all, marked
+from rnnbench.worker.process_family import kill_all, marked, signal_name
 
 SUITE = uuid.uuid4().hex
 """What `suite_mark` returns."""
@@ -34,15 +35,22 @@ LOOKS = 3
 """Looks in a row that find nothing before it ends: a process has no mark for a moment while it calls exec."""
 STARTS = 3
 """Times that a supervisor is started if it is killed before it has begun."""
+_OF_FORK = frozenset({errno.EAGAIN, errno.ENOMEM})
+"""Errors of fork(2)."""
 _ROOT = str(Path(__file__).parents[2])
 _PROGRAM = (
     "import os, sys\n"
-    "if os.fork(): os._exit(0)\n"
+    "try: child = os.fork()\n"
+    "except OSError as error: os._exit(error.errno)\n"
+    "if child: os._exit(0)\n"
     "sys.path.append(sys.argv[1])\n"
     "from rnnbench.worker.supervisor import main\n"
     "main(*sys.argv[2:])\n"
 )
-"""It forks and exits, so that the supervisor is no child of the suite: code that waits for all children would hang."""
+"""It forks and exits, so that the supervisor is no child of the suite: code that waits for all children would hang.
+
+Its status is the number of the error if it cannot fork.
+"""
 
 
 class _Supervisor:
@@ -151,20 +159,32 @@ def _remove_the_folder() -> None:
     What a process that still runs makes afterwards is for the supervisor.
     """
     if _supervisor is not None:
-        with suppress(OSError, subprocess.SubprocessError):
+        with suppress(OSError):
             _running().temporary.remove()
 
 
 def _started(temporary: HeldFolder) -> _Supervisor:
     """Start a supervisor. If it is killed while it starts, another one is started.
 
-    If none starts, as after an interrupt, the folder is removed: nobody else would do it.
+    If none starts, as after an interrupt, the folder is removed: nobody else would do it. Raises OSError where a limit
+    of processes or of memory is reached.
     """
     with temporary.removed_on_failure():
         for _ in range(STARTS - 1):
             with suppress(subprocess.CalledProcessError):
                 return _Supervisor(temporary)
-        return _Supervisor(temporary)
+        try:
+            return _Supervisor(temporary)
+        except subprocess.CalledProcessError as error:
+            raise _of_a_limit(error.returncode) from error
+
+
+def _of_a_limit(status: int) -> OSError:
+    """Why no supervisor starts: it could not fork, or the kernel or its interpreter has ended it each time."""
+    if status in _OF_FORK:
+        return OSError(status, os.strerror(status))
+    died = f"died of {signal_name(-status)}" if status < 0 else f"exited with status {status}"
+    return OSError(errno.ENOMEM, f"the process that cleans up behind this command {died}, {STARTS} times")
 
 
 def main(suite: str, temporary: str) -> None:
