@@ -12,6 +12,7 @@ from verdicts import failures
 
 from rnnbench.conformance import CHECKS, ReferenceTrajectories, suite
 from rnnbench.conformance.tolerance import FACTOR
+from rnnbench.conformance.values_and_states import MOST_PIECES, RANDOM_SPLITS, _splits
 from rnnbench.rnn import Model
 
 STEPS = 12
@@ -40,3 +41,14 @@ def test_a_state_may_be_off_by_what_its_last_step_allows(references, monkeypatch
 
     monkeypatch.setattr(suite, "CHECKS", [check for check in CHECKS if check.name in ("values", "state")])
     assert accused <= failures(trial, OffAtTheEnd, references).keys() <= {*accused, "state"}
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 12, 200])
+def test_a_stream_is_split_in_known_ways_and_in_random_ones(steps):
+    splits, chunk = list(_splits(steps, 4, 0)), 4
+    assert splits[0] == [steps]
+    assert all(min(sizes) >= 1 and sum(sizes) <= steps for sizes in splits)
+    assert steps <= chunk + 1 or any(set(sizes[:-1]) == {chunk + 1} for sizes in splits)
+    drawn = splits[-RANDOM_SPLITS:] if steps > 1 else []
+    assert all(sum(sizes) == steps and 2 <= len(sizes) <= MOST_PIECES for sizes in drawn)
+    assert steps < 200 or drawn != list(_splits(steps, chunk, 1))[-RANDOM_SPLITS:]
