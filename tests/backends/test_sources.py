@@ -9,17 +9,17 @@ import pytest
 
 import rnnbench
 from rnnbench.backends import registry
-from rnnbench.backends.sources import ROOMS, digest_of, source_files, sources_digest
+from rnnbench.backends.sources import SUITE_PACKAGES, digest_of, source_files, sources_digest
 
 SUITE = Path(rnnbench.__file__).parent
 
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory) -> Path:
-    """The rooms of the suite that are in programs, copied to be edited."""
+    """The packages of the suite that are in programs, copied to be edited."""
     copy = tmp_path_factory.mktemp("sources")
-    for room in ROOMS:
-        shutil.copytree(SUITE / room, copy / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in SUITE_PACKAGES:
+        shutil.copytree(SUITE / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
     return copy
 
 

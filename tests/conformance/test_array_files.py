@@ -51,7 +51,7 @@ def test_arrays_are_computed_on_all_cores(tmp_path, monkeypatch):
 
     def compute():
         seen.extend(products._threads)
-        return {"y": products.times(np.ones((1, 2)), np.ones((3, 2)))}
+        return {"y": products.times_transposed(np.ones((1, 2)), np.ones((3, 2)))}
 
     np.testing.assert_array_equal(ArrayStore(tmp_path, None, 60).get("run", {}, compute)["y"], [[2, 2, 2]])
     assert len(seen) == 1

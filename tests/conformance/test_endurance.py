@@ -18,7 +18,17 @@ from rnnbench.backends.shared import of_one_step
 from rnnbench.cases import Limits
 from rnnbench.conformance import CHECKS, RING, ReferenceTrajectories, run_checks, suite
 from rnnbench.conformance import endurance as endurance_module
-from rnnbench.conformance.endurance import CALLS, ENDURANCE, LEAST_CALLS, LEAST_FED, STEPS, WINDOWS, exact_after
+from rnnbench.conformance.endurance import (
+    CALLS,
+    ENDURANCE,
+    LEAST_CALLS,
+    LEAST_FED,
+    LOOKS,
+    STEPS,
+    UNSEEN,
+    WINDOWS,
+    exact_after,
+)
 from rnnbench.conformance.long_runs import rounding_after
 from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.suite import Opener
@@ -114,11 +124,12 @@ def test_both_end_once_they_have_the_calls_that_their_verdicts_need(name, least,
     assert (found.verdict, found.figures["done"], found.figures["least"]) == ("pass", least, least)
 
 
-def test_drift_says_how_many_calls_were_compared(tmp_path, monkeypatch):
-    monkeypatch.setattr(endurance_module, "STEPS", 400)
+@pytest.mark.parametrize(("calls", "compared"), [(100, 100), *for_proof((8 * UNSEEN, 7 * UNSEEN + len(LOOKS)))])
+def test_drift_compares_all_calls_but_those_of_a_long_run_that_may_overlap(calls, compared, tmp_path, monkeypatch):
+    monkeypatch.setattr(endurance_module, "STEPS", 4 * calls)
     found = check_alone("drift", HonestSession, make_trial(limits=Limits(endurance=3600.0)), tmp_path)
-    assert found.verdict == "pass"
-    assert f"fed 400 steps in 100 calls, and compared {found.figures['compared']:,.0f} calls" in found.detail
+    assert (found.verdict, found.figures["compared"]) == ("pass", compared)
+    assert f"fed {4 * calls:,} steps in {calls:,} calls, and compared {compared:,} calls" in found.detail
 
 
 def test_without_time_neither_has_passed(verdicts):

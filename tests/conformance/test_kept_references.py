@@ -61,7 +61,7 @@ def test_another_seed_model_or_suite_is_computed(tmp_path, kept, monkeypatch):
         trajectories = ReferenceTrajectories(other, tmp_path / str(number), kept)
         trajectories.from_zeros()
         assert trajectories.seconds > 0
-    monkeypatch.setattr(kept_references, "rooms_digest", lambda rooms: "others")
+    monkeypatch.setattr(kept_references, "suite_digest", lambda packages: "others")
     changed = ReferenceTrajectories(TRIAL, tmp_path / "4", in_cache(tmp_path))
     changed.from_zeros()
     assert changed.seconds > 0

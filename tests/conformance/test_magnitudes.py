@@ -35,6 +35,15 @@ def test_trials_of_other_lengths_use_the_same_files_rightly(tmp_path, monkeypatc
         assert {result.detail for result in verdicts(trial, HonestSession, tmp_path).values()} == {""}
 
 
+def test_rows_of_their_own_lengths_end_as_those_of_the_reference_do(tmp_path, monkeypatch):
+    """The reference has the lengths of the ring's first chunk."""
+    monkeypatch.setattr(suite, "CHECKS", magnitudes.MAGNITUDE_CHECKS)
+    trial = replace(make_trial(state="none"), batch=3, lengths="ragged")
+    first, second, *_ = ReferenceTrajectories(trial, tmp_path).ring
+    assert (first["lengths"] != second["lengths"]).any()
+    assert not failures(trial, HonestSession, tmp_path)
+
+
 def test_no_step_is_coarser_than_those_whose_rounding_is_measured(tmp_path, monkeypatch):
     monkeypatch.setattr(magnitudes, "steps_measured", lambda model, steps: min(steps, 16))
     (scales,) = magnitudes._rising(1, 128, ReferenceTrajectories(make_trial(), tmp_path))

@@ -131,6 +131,12 @@ def test_an_error_that_grew_faster_than_steps_is_an_exponential() -> None:
     assert rounding.at(10).max() == pytest.approx(1e-7 * 2**10)
 
 
+def test_in_a_network_that_forgets_no_error_is_an_exponential() -> None:
+    """Its errors are forgotten as its start is: a check of thousands of calls could not fail otherwise."""
+    rounding = Rounding(1e-7 * np.exp2(np.arange(8.0))[:, None, None], "float32", forgets=True)
+    assert rounding.at(15).max() == pytest.approx(1e-7 * 2 ** (7 + 4))
+
+
 def test_chaos_is_where_the_errors_share_has_grown_to_the_tolerance() -> None:
     scale = np.ones(6)
     assert list(incomparable(np.array([1e-7, 1e-5, 1e-3, 0.02, 0.1, 0.5]), scale)) == [False] * 4 + [True] * 2

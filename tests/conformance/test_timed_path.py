@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 from harness_trials import make_trial
@@ -9,7 +12,10 @@ from honest_adapter import HonestBound, HonestProgram, HonestSession
 
 from rnnbench.backends import request_of
 from rnnbench.backends.shared import of_one_step
-from rnnbench.conformance import PublicPath, ReferenceTrajectories, TimedPath
+from rnnbench.conformance import RING, PublicPath, ReferenceTrajectories, TimedPath
+from rnnbench.conformance.long_runs import calls_before_settled, rounding_after, settled_start
+from rnnbench.conformance.tolerance import FACTOR
+from rnnbench.rnn import network_of
 
 TIMED_CALLS = 1_201
 """More than the reference needs to settle, and no multiple of the ring."""
@@ -63,12 +69,13 @@ class WrongFromTheThirdCall(HonestSession):
 
 @pytest.fixture
 def path_of(references):
-    def prepared(path, session, state="stitched"):
+    def prepared(path, session, state="stitched", chunk=1, model=None):
         class Program(HonestProgram):
             def open(self):
                 return session(self)
 
-        trial = make_trial(state=state, chunk=1)
+        trial = make_trial(state=state, chunk=chunk)
+        trial = replace(trial, model=model or trial.model)
         reference = ReferenceTrajectories(trial, references)
         request = request_of(trial, reference.weights)
         program = Program(request, "digest", True, lambda: Program(of_one_step(request), "digest", True, program.tail))
@@ -194,3 +201,41 @@ def test_the_state_that_timed_calls_led_to_is_compared_as_well_as_their_output(p
     timed.start()
     sample(timed, 3)
     assert "state " in timed.verify().detail
+
+
+def test_a_network_that_forgets_slowly_may_round_more_after_many_calls_than_after_a_few(path_of):
+    """Its rounding errors add up over hundreds of calls, which one state that is off stands for here."""
+    slow = network_of({"network": "gla", "hidden": 4, "heads": 1, "keys": 2, "input": 2})
+    timed = path_of(TimedPath, WrongOnceTimed, model=slow)
+    reference = timed._reference
+    calls = calls_before_settled(reference)
+    assert calls > TIMED_CALLS
+    off = {name: FACTOR / 4 * rounding_after(reference, calls, name) for name in reference.start}
+    assert all((off[name] > FACTOR * reference.rounding_at(0, name)).any() for name in off)
+    timed.start()
+    timed.session.set_state({name: a + off[name].astype(a.dtype) for name, a in settled_start(reference).items()})
+    timed.called(calls)
+    sample(timed, 1)
+    assert timed.verify().verdict == "pass"
+
+
+@pytest.mark.parametrize("path", [TimedPath, PublicPath])
+def test_without_a_state_each_call_may_be_off_by_the_rounding_of_one_call(path_of, path):
+    """An error that could have grown over several calls is too large for one."""
+
+    class OffOnceTimed(WrongOnceTimed):
+        def compute(self, x):
+            return super().compute(x) + self.off * self.timing
+
+    timed = path_of(path, OffOnceTimed, "none", chunk=4)
+    timed.session.off = 1.5 * FACTOR * timed._reference.rounding_at(3).max().astype(np.float32)
+
+    def make(calls):
+        timed.session.timing = True
+        for _ in range(calls):
+            timed.bound()
+        timed.session.timing = False
+        return calls
+
+    results = [timed.verify_block("timed", partial(make, calls)) for calls in range(1, RING + 1)]
+    assert {result.verdict for result in results} == {"fail"}

@@ -138,22 +138,45 @@ class TheSessionThatWasUsedLeastRecentlyIsDropped(LeftAlone):
         return self._program.opened - self.last > 3
 
 
-@fault("left-alone")
-class OldOutputsAreFreed(HonestSession):
+class OldResultsAreFreed(HonestSession):
     """Once the program has opened 3 other sessions."""
 
     def __init__(self, program):
         super().__init__(program)
-        outputs = program.__dict__.setdefault("outputs", [])
-        self.outputs: list[np.ndarray] = []
-        outputs.append(self.outputs)
-        if len(outputs) > 4:
-            for y in outputs[-5]:
-                y.fill(0)
+        of_program = program.__dict__.setdefault("results", [])
+        self.results: list[np.ndarray] = []
+        of_program.append(self.results)
+        if len(of_program) > 4:
+            for array in of_program[-5]:
+                array.fill(0)
 
+
+@fault("left-alone")
+class OldOutputsAreFreed(OldResultsAreFreed):
     def _advance(self, x):
         y = self.compute(x)
-        self.outputs.append(y)
+        self.results.append(y)
+        return y
+
+
+@fault("left-alone")
+class OldStatesAreFreed(OldResultsAreFreed):
+    def _read_state(self):
+        state = super()._read_state()
+        self.results += state.values()
+        return state
+
+
+@fault("left-alone")
+class OldOutputsOfBoundCallsAreFreed(OldResultsAreFreed):
+    def _bind(self, ring):
+        return FreeingBound(self, ring)
+
+
+class FreeingBound(HonestBound):
+    def output(self):
+        y = super().output()
+        self.session.results += y.values()
         return y
 
 

@@ -325,7 +325,7 @@ def test_a_run_that_rebuilds_and_a_check_make_every_check(tmp_path, checked):
 
 @pytest.mark.parametrize(
     "change",
-    [*for_proof(*CHANGES.values()), lambda patch: patch.setattr(trial_process, "rooms_digest", lambda: "others")],
+    [*for_proof(*CHANGES.values()), lambda patch: patch.setattr(trial_process, "suite_digest", lambda: "others")],
 )
 def test_what_decides_a_program_or_a_check_decides_whether_it_is_checked(tmp_path, checked, monkeypatch, change):
     change(monkeypatch)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from rnnbench.rnn import Size
+from rnnbench.rnn import Model, Size, draw_inputs, draw_weights, run_reference
 from rnnbench.rnn.composed import ComposedNetwork, Placed
-from rnnbench.rnn.layers import Dense, MinGru
+from rnnbench.rnn.layers import Dense, GatedLinearAttention, MinGru, Recurrent
 
 
 def network_of(layers: Callable[[], Sequence[Placed]], gives: tuple[str, ...] = ("out",)) -> ComposedNetwork:
@@ -42,6 +43,10 @@ def first(name: str = "first") -> Placed:
         (lambda: [first("x")], "layer 'x': expected a name"),
         (lambda: [first("<b>\x1b[1m")], "layer '<b>': expected a name of letters, digits and '_'"),
         (lambda: [first()], r"it gives ('out',); expected one or more of its layers"),
+        (
+            lambda: [Placed("a", GatedLinearAttention(3, 1, 2, 2)), Placed("a_gate", Dense(3, 4)), first("out")],
+            "two layers have an array 'a_gate_weight'; rename one of the layers",
+        ),
         (lambda: [1 // 0], "its layers cannot be made: ZeroDivisionError"),
     ],
 )
@@ -58,3 +63,14 @@ def test_a_network_that_gives_nothing_is_refused() -> None:
 
 def test_layers_side_by_side_fit() -> None:
     assert network_of(lambda: [first(), Placed("out", Dense(7, 2), ("first", "x"))]).width == 2
+
+
+def test_the_name_of_a_layer_may_begin_as_that_of_another() -> None:
+    """The arrays of `out_2` are not those of `out`."""
+    lstm = Recurrent(Model(cell="lstm", input=3, hidden=3))
+    network, plain = (
+        network_of(lambda second=second: [Placed("out", lstm), Placed(second, lstm, ("out",))], (second,))
+        for second in ("out_2", "second")
+    )
+    y, expected = (run_reference(n, draw_weights(n, 0), draw_inputs(n, 4, 2, 0)).y for n in (network, plain))
+    np.testing.assert_array_equal(y, expected)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quick_tests import examples
 from random_models import models
+from small_networks import COMPOSED, small
 
-from rnnbench.rnn import Model, call_cost, draw_weights
+from rnnbench.rnn import Model, call_cost, contraction, draw_weights
 from rnnbench.rnn.cells import cell_body
 
 LSTM = Model(cell="lstm", input=3, hidden=4)
@@ -69,10 +72,15 @@ def test_a_counter_reads_its_values_and_adds() -> None:
 
 @dataclass(frozen=True)
 class Value:
-    """A value's shape, and whether it is a sum of products that another addend joins for nothing."""
+    """A value's shape, and what makes operations on it free."""
 
     shape: tuple[int, ...]
     sums: bool = False
+    """Whether it is a sum of products that another addend joins for nothing."""
+    uniform: bool = False
+    """Whether all columns are equal, so that one of them is computed."""
+    negates: bool = False
+    """Whether it is -1: a sign is no operation."""
 
 
 class Counting:
@@ -84,7 +92,8 @@ class Counting:
 
     def constant(self, array: np.ndarray) -> Value:
         self.constants += array.size
-        return Value(array.shape, sums=array.ndim == 1)
+        equal = bool((array == array.flat[0]).all())
+        return Value(array.shape, sums=array.ndim == 1, uniform=equal, negates=equal and array.flat[0] == -1)
 
     def matmul(self, x: Value, weight: Value) -> Value:
         (rows, inner), (_, columns) = x.shape, weight.shape
@@ -94,16 +103,43 @@ class Counting:
     def add(self, a: Value, b: Value) -> Value:
         if a.sums and b.sums:
             return a
-        return self._each(a)
+        return self._each(a, b)
 
-    def _each(self, a: Value, _: object = None) -> Value:
-        self.operations += a.shape[0] * a.shape[1]
-        return Value(a.shape)
+    def _each(self, a: Value, *others: Value) -> Value:
+        if any(other.negates for other in others):
+            return Value(a.shape)
+        uniform = all(value.uniform for value in (a, *others))
+        self.operations += a.shape[0] if uniform else prod(a.shape)
+        return Value(a.shape, uniform=uniform)
 
-    sub = mul = sigmoid = tanh = relu = clip = _each
+    sub = mul = div = _each
+    sigmoid = tanh = relu = sqrt = exp = log_sigmoid = _each
+
+    def clip(self, x: Value, bound: float) -> Value:
+        return self._each(x)
+
+    def mean(self, x: Value) -> Value:
+        return replace(self._each(replace(x, uniform=False)), uniform=True)
 
     def split(self, x: Value, parts: int) -> list[Value]:
         return [Value((x.shape[0], x.shape[1] // parts), x.sums)] * parts
+
+    def columns(self, x: Value, start: int, stop: int) -> Value:
+        return Value((x.shape[0], stop - start), x.sums)
+
+    def concat(self, parts: Sequence[Value]) -> Value:
+        width = sum(part.shape[1] for part in parts)
+        return Value((parts[0].shape[0], width), all(part.sums for part in parts))
+
+    def reshape(self, x: Value, *shape: int) -> Value:
+        sizes = (prod(x.shape) // -prod(shape) if size == -1 else size for size in shape)
+        return Value(tuple(sizes), x.sums)
+
+    def einsum(self, equation: str, a: Value, b: Value) -> Value:
+        parts = contraction(equation)
+        sizes = dict(zip(parts.a + parts.b, a.shape + b.shape, strict=True))
+        self.operations += (2 if parts.summed else 1) * prod(sizes[letter] for letter in parts.every)
+        return Value(tuple(sizes[letter] for letter in parts.out))
 
 
 @examples(40)
@@ -126,6 +162,20 @@ def _folded(model: Model) -> int:
     """Biases that the cells leave apart and that could be added up beforehand: those of a GRU's first two gates."""
     apart = model.cell == "gru" and model.reset_after and model.bias
     return 2 * model.hidden * model.layers * model.directions if apart else 0
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_each_layer_of_a_network_costs_what_its_body_computes(name: str) -> None:
+    """A layer that cost more would give a floor that a program can be below."""
+    network = small(name)
+    zeros = network.as_weights({spec.name: np.zeros(spec.shape) for spec in network.weight_specs()})
+    for index, placed in enumerate(network.compose()):
+        counting, kind = Counting(), placed.kind
+        body = network.body(counting, zeros, index)
+        projected = body.project(Value((1, kind.input)))
+        if kind.states:
+            body.advance(projected, tuple(Value((1, size)) for size in kind.states.values()))
+        assert kind.cost.operations == counting.operations, placed
 
 
 @pytest.mark.parametrize("hoisted", [None, 1, 2, 7])

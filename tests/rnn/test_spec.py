@@ -25,6 +25,7 @@ SIZES = {"input": 4, "hidden": 8}
         ({"cell": "counter"}, "one size, not 4 and 8"),
         ({"cell": "counter", "hidden": 4, "layers": 2}, "one layer"),
         ({"cell": "counter", "hidden": 4, "direction": "reverse"}, "runs forward"),
+        ({"cell": "counter", "hidden": 4, "gain": 2.0}, "gain scales weights"),
         ({"cell": "lstm", "clip": 0.0}, "greater than 0"),
         ({"cell": "lstm", "clip": float("inf")}, "finite"),
         ({"cell": "lstm", "hiden": 8}, "Extra inputs"),
@@ -45,3 +46,19 @@ def test_state_and_output_sizes_follow_projection_and_direction() -> None:
 
 def test_only_an_lstm_carries_a_cell_state() -> None:
     assert list(Model(cell="gru", **SIZES).state_shapes(1)) == ["h"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "smaller"),
+    [
+        (
+            {"cell": "gru", "input": 6, "hidden": 8, "layers": 4},
+            [{"layers": 2}, {"hidden": 4}, {"input": 3}],
+        ),
+        ({"cell": "lstm", "input": 6, "hidden": 8, "projection": 3}, [{"input": 3}]),
+        ({"cell": "counter", "input": 6, "hidden": 6}, [{"input": 3, "hidden": 3}]),
+        ({"cell": "rnn", "input": 1, "hidden": 1}, []),
+    ],
+)
+def test_smaller_halves_one_size_at_a_time(fields: dict[str, Any], smaller: list[dict[str, int]]) -> None:
+    assert list(Model(**fields).smaller()) == [Model(**{**fields, **halves}) for halves in smaller]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rnnbench.backends.program_identity import machine_facts, program_key
     from rnnbench.backends.program_store import Look, ProgramStore
     from rnnbench.backends.registry import entry_of, explanation_for, find, names, tool_for
-    from rnnbench.backends.sources import digest_of, is_own, rooms_digest, sources_digest
+    from rnnbench.backends.sources import digest_of, is_own, sources_digest, suite_digest
     from rnnbench.backends.timing_tool import NoToolError, Statistic, Tool
     from rnnbench.backends.unchanged import SeenFiles, seen_first, seen_now
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import rnnbench
 from rnnbench.backends.registry import entry_of
 
-ROOMS = ("backends", "model_files", "rnn")
-"""Rooms of the suite whose code is in programs: a cell, an emitter, a graph that is read. Adapters use each other's."""
+SUITE_PACKAGES = ("backends", "model_files", "rnn")
+"""Packages of the suite whose code is in programs: a cell, an emitter, a graph that is read. Adapters use each other's.
+"""
 
 
 @cache
@@ -26,7 +27,7 @@ def source_files(backend: str, suite: Path = Path(rnnbench.__file__).parent) -> 
 
     An adapter of another distribution has the files of its package, or its one module.
     """
-    places = [*(suite / room for room in ROOMS), *_adapter_places(backend)]
+    places = [*(suite / package for package in SUITE_PACKAGES), *_adapter_places(backend)]
     return [
         (str(path.relative_to(place.parent)), path)
         for place in places
@@ -45,11 +46,11 @@ def is_own(backend: str) -> bool:
 
 
 @cache
-def rooms_digest(rooms: tuple[str, ...] = (".",)) -> str:
-    """SHA-256 of the names and the bytes of the sources of some rooms of the suite, or of the whole suite."""
+def suite_digest(packages: tuple[str, ...] = (".",)) -> str:
+    """SHA-256 of the names and the bytes of the sources of some packages of the suite, or of the whole suite."""
     suite = Path(rnnbench.__file__).parent
     return digest_of(
-        (str(path.relative_to(suite)), path) for room in rooms for path in sorted((suite / room).rglob("*.py"))
+        (str(path.relative_to(suite)), path) for package in packages for path in sorted((suite / package).rglob("*.py"))
     )
 
 
@@ -63,7 +64,7 @@ def digest_of(files: Iterable[tuple[str, Path]]) -> str:
 
 
 def _adapter_places(backend: str) -> list[Path]:
-    """The places of an adapter of another distribution. The suite's own adapters are in its rooms."""
+    """The places of an adapter of another distribution. The suite's own adapters are in its packages."""
     return [] if is_own(backend) else _adapter(entry_of(backend).module)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from rnnbench.backends import machine_facts, package_digest, rooms_digest, seen_first, seen_now
+from rnnbench.backends import machine_facts, package_digest, seen_first, seen_now, suite_digest
 from rnnbench.cache import Cache, CacheFolder
 
 BASELINE, PACKAGES = "numpy", ("numpy",)
 """The backend whose sources are those of the suite, and the package that computes trajectories."""
 KIND = "references"
 """The kind of the cache's entries. Other kinds are the names of backends."""
-ROOMS = ("conformance", "model_files", "rnn")
+SUITE_PACKAGES = ("conformance", "model_files", "rnn")
 """The packages of the suite that decide a trajectory's values."""
 LONG_S = 1.0
 """A file whose computation took this long is kept at once. A process may be killed before it writes the others."""
@@ -29,7 +29,7 @@ class KeptReferences:
         self._waiting: list[tuple[Path, Mapping[str, object]]] = []
         # Read once here, before this process forks others.
         self._seen = seen_first(BASELINE, PACKAGES)
-        self._maker = {"sources": rooms_digest(ROOMS), "numpy": package_digest("numpy"), **machine_facts()}
+        self._maker = {"sources": suite_digest(SUITE_PACKAGES), "numpy": package_digest("numpy"), **machine_facts()}
 
     def restore(self, file: Path, key: Mapping[str, object]) -> None:
         """Copy the file into its folder, if it is kept."""

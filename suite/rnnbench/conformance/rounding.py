@@ -61,13 +61,15 @@ class Rounding:
     """[steps, …, 1, columns], with 1 in the place of the batch: the largest error up to each step. Infinite from the
     first incomparable step on, or from the first one at which the column is beyond the dtype's range."""
     dtype: str
+    forgets: bool = False
+    """Whether the network forgets its start, and so its errors too: they do not grow exponentially."""
 
     def at(self, step: int) -> np.ndarray:
         """The error […, 1, columns] at a step. Beyond the measured steps it is extrapolated.
 
-        It grows on as it grew over the second half of the measured steps: as a power of the steps, of at most 1, or
-        exponentially if it grew faster. A column grows at least as fast as the largest error of all columns, and not
-        beyond it.
+        It grows on as it grew over the second half of the measured steps: as a power of the steps. A power above 1 may
+        be the beginning of an exponential, and counts as one unless the network forgets. A column grows at least as
+        fast as the largest error of all columns, and not beyond it.
         """
         measured_steps = len(self.measured)
         last: np.ndarray = self.measured[min(step, measured_steps - 1)]
@@ -83,8 +85,8 @@ class Rounding:
         growth_of_whole = np.log2(whole / half[known].max())
         with np.errstate(over="ignore", invalid="ignore"):
             growth = np.maximum(np.log2(last / half), growth_of_whole)
-            grown = last * np.exp2(_doublings(growth, steps))
-            most = whole * np.exp2(_doublings(growth_of_whole, steps))
+            grown = last * np.exp2(self._doublings(growth, steps))
+            most = whole * np.exp2(self._doublings(growth_of_whole, steps))
         least: np.ndarray = np.where(known, np.minimum(grown, most), np.inf)
         return least
 
@@ -92,11 +94,11 @@ class Rounding:
         """The error at each of the first steps [steps, …, 1, columns]."""
         return np.stack([self.at(step) for step in range(steps)])
 
-
-def _doublings(growth: np.ndarray, steps: float) -> np.ndarray:
-    """How often an error doubles after what was measured, which is one of `steps` parts. It doubled `growth` times over
-    the second half."""
-    return growth * np.where(growth <= 1, np.log2(steps), 2 * (steps - 1))
+    def _doublings(self, growth: np.ndarray, steps: float) -> np.ndarray:
+        """How often an error doubles after what was measured, which is one of `steps` parts. It doubled `growth` times
+        over the second half."""
+        is_power = self.forgets | (growth <= 1)
+        return growth * np.where(is_power, np.log2(steps), 2 * (steps - 1))
 
 
 def steps_measured(network: Network, steps: int) -> int:

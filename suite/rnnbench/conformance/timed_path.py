@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle
 
 import numpy as np
 
 from rnnbench.backends import Arrays, Bound, Session
+from rnnbench.conformance.long_runs import exact_after, rounding_after
 from rnnbench.conformance.ring_trajectory import RING
 from rnnbench.conformance.rounding import Y
 from rnnbench.conformance.tolerance import Errors
@@ -68,22 +69,22 @@ class TimedPath:
         In `verify`, a slow program makes too few timed calls to reach the trajectory that repeats itself, so these are
         not compared. And a program may behave differently while Python's garbage collector is off.
         """
-        errors, ring = Errors(), self._reference.ring_trajectory
-        for calls in self._random.integers(2, len(ring.y) + 1, COUNTS):
+        errors, known = Errors(), len(self._reference.ring_trajectory.y)
+        for calls in self._random.integers(2, known + 1, COUNTS):
             self._call((RING - self._position) % RING)
             self.start()
             self._make_as_timed(int(calls), time_calls)
-            self._compare(errors, f"in the loop that times them, after {calls} calls", int(calls), ring.y, ring.states)
+            self._compare_with_ring(errors, f"in the loop that times them, after {calls} calls", int(calls))
         return errors.verdict()
 
     def verify_block(self, what: str, make: Callable[[], int]) -> CheckResult:
         """Check a block from the start state. `make` makes a few of its calls, and returns their number."""
-        errors, ring = Errors(), self._reference.ring_trajectory
+        errors = Errors()
         self._call((RING - self._position) % RING)
         self.start()
         calls = make()
         self.called(calls)
-        self._compare(errors, f"after {calls} {what} calls", calls, ring.y, ring.states)
+        self._compare_with_ring(errors, f"after {calls} {what} calls", calls)
         return errors.verdict()
 
     def verify_first_calls(self) -> CheckResult:
@@ -99,7 +100,7 @@ class TimedPath:
             self._call((RING - self._position) % RING)
             self.start()
             self._call(int(calls))
-            self._compare(errors, f"after {calls} calls at once", int(calls), ring.y, ring.states)
+            self._compare_with_ring(errors, f"after {calls} calls at once", int(calls))
             if reference.is_stream and calls < len(ring.y):
                 y = self.session.step(reference.ring[calls % RING])["y"]
                 what = f"y of a public call after {calls} bound ones"
@@ -120,27 +121,32 @@ class TimedPath:
         time_calls(calls)
 
     def _rounding(self, calls: int, array: str = Y) -> np.ndarray:
-        return self._reference.rounding_at(calls * self._reference.trial.strategy.chunk - 1, array)
+        return rounding_after(self._reference, calls, array)
 
     def _follow(self, errors: Errors, counts: Iterable[int]) -> None:
         """Compare after each of `counts` calls, which rise, from the start state and the ring's first chunk."""
         self.start()
-        ring, calls_made = self._reference.ring_trajectory, 0
+        calls_made = 0
         for calls in counts:
             self._call(calls - calls_made)
-            self._compare(errors, f"after {calls} calls", calls, ring.y, ring.states)
+            self._compare_with_ring(errors, f"after {calls} calls", calls)
             calls_made = calls
 
     def _compare_settled(self, errors: Errors) -> None:
-        ring = self._reference.ring_trajectory
-        last = (self._position - 1) % RING + 1
-        self._compare(errors, f"after {self._calls_since_start} timed calls", last, ring.orbit_y, ring.orbit_states)
+        ring, last, calls = self._reference.ring_trajectory, (self._position - 1) % RING, self._calls_since_start
+        exact = {Y: ring.orbit_y[last], **{name: array[last] for name, array in ring.orbit_states.items()}}
+        self._compare(errors, f"after {calls} timed calls", calls, exact)
 
-    def _compare(self, errors: Errors, when: str, calls: int, y: np.ndarray, states: dict[str, np.ndarray]) -> None:
-        errors.add(f"y {when}{self.where}", self.bound.output()["y"], y[calls - 1], self._rounding(calls))
+    def _compare_with_ring(self, errors: Errors, when: str, calls: int) -> None:
+        """Compare after `calls` calls from the start state and the ring's first chunk."""
+        exact = exact_after(self._reference, calls)
+        assert exact is not None, "the first passes are known"
+        self._compare(errors, when, calls, exact)
+
+    def _compare(self, errors: Errors, when: str, calls: int, exact: Mapping[str, np.ndarray]) -> None:
+        errors.add(f"y {when}{self.where}", self.bound.output()["y"], exact[Y], self._rounding(calls))
         for name, array in self.session.get_state().items():
-            rounding = self._rounding(calls, name)
-            errors.add(f"state {name} {when}{self.where}", array, states[name][calls - 1], rounding)
+            errors.add(f"state {name} {when}{self.where}", array, exact[name], self._rounding(calls, name))
 
     def _call(self, times: int) -> None:
         for _ in range(times):

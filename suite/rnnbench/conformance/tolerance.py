@@ -17,7 +17,7 @@ Number = TypeVar("Number", np.float64, np.ndarray)
 CHAOS = "computed in this dtype, is off by a share of its own values (chaos), or out of the dtype's range"
 WRONG = "; wrong: "
 """The text before the names of wrong arrays, if there are several."""
-ALIKE = 16.0
+SIMILAR_SIZE = 16.0
 """Columns have the rounding of the whole array if their largest values are within this factor of its largest. Smaller
 ones have a share of it, or what was measured of them if that is more."""
 NO_ARRAYS: Mapping[str, slice] = {}
@@ -152,7 +152,7 @@ def _ratios(error: np.ndarray, expected: float | np.ndarray, size: np.ndarray, d
     with np.errstate(divide="ignore", invalid="ignore"):
         if of_column.ndim and of_column.min() < of_column.max():
             sizes = size.max(axis=(*range(size.ndim - of_column.ndim), -2), keepdims=True)
-            share = ALIKE * sizes / sizes.max(axis=-1, keepdims=True)
+            share = SIMILAR_SIZE * sizes / sizes.max(axis=-1, keepdims=True)
             whole = of_column.max(axis=-1, keepdims=True)
             of_column = np.where(share < 1, np.maximum(of_column, share * whole), whole)
         ratios = np.where(error == 0, 0.0, error / of_column)

@@ -264,7 +264,8 @@ class ReferenceTrajectories:
 
         key = {**self.stream_key, "steps": len(x), "streams": self.is_stream}
         arrays = self._store.get("rounding", key, compute)
-        return {name.removeprefix("measured_"): Rounding(array, trial.dtype) for name, array in arrays.items()}
+        forgets = self.ring_trajectory.settled_after > 0
+        return {name.removeprefix("measured_"): Rounding(array, trial.dtype, forgets) for name, array in arrays.items()}
 
     def _compute_ring(self) -> dict[str, np.ndarray]:
         ring = RingReference(self.trial, self.weights, self.ring, self.start)

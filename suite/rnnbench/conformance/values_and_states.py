@@ -76,7 +76,7 @@ def _values(open_session: OpenSession, reference: ReferenceTrajectories) -> Chec
         y = np.concatenate([begun, beside.step(reference.ring[1])["y"]])
         compare_steps(errors, "y of a stream that goes on beside it", y, exact.y[:two], reference)
     for name, array in session.get_state().items():
-        rounding = reference.rounding_at(reference.trial.steps, name)
+        rounding = reference.rounding_at(reference.trial.steps - 1, name)
         errors.add(f"state {name} at the end", array, exact.final[name], rounding, {name: slice(None)})
     return errors.verdict().model_copy(update={"figures": _decisions(exact, reference)})
 
@@ -311,7 +311,7 @@ def _state(open_session: OpenSession, reference: ReferenceTrajectories) -> Check
     exact = reference.from_zeros()
     for name, array in state.items():
         expected = exact.final[name] if exact.states is None else exact.states[name][steps - 1]
-        errors.add(f"state {name} after {steps} steps", array, expected, reference.rounding_at(steps, name))
+        errors.add(f"state {name} after {steps} steps", array, expected, reference.rounding_at(steps - 1, name))
     if (verdict := errors.verdict()).verdict == "fail":
         return verdict
     if coarse := coarse_state(reference, steps, state):

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from rnnbench.rnn.dtypes import DTYPES, nearest
-from rnnbench.rnn.products import times
+from rnnbench.rnn.products import times_transposed
 from rnnbench.rnn.quantised import Range
 from rnnbench.rnn.weight_forms import WeightForms
 
@@ -89,11 +89,11 @@ class Arithmetic:
         """x [..., k] ↦ x · weightᵀ [..., n], for a weight [n, k]. With a range `operand`, x saturates at its ends."""
         if self._orders is None:
             rows = self._forms.get(weight, self.dtype, lambda: self.cast(weight))
-            return lambda x: self(times(self._entering(x, operand), rows))
+            return lambda x: self(times_transposed(self._entering(x, operand), rows))
         order = self._orders.permutation(weight.shape[1])
         form = (self.dtype, order.tobytes())
         rows = self._forms.get(weight, form, lambda: np.take(self.cast(weight), order, axis=1))
-        return lambda x: self(times(self._entering(x, operand)[..., order], rows))
+        return lambda x: self(times_transposed(self._entering(x, operand)[..., order], rows))
 
     def quantised(self, x: np.ndarray, operand: Range | None) -> np.ndarray:
         """x as a program with quantised arrays has it: saturated in the range `operand`, or in x's own range."""
@@ -190,13 +190,13 @@ class RandomRounding(Arithmetic):
             # If the reference itself rounds as much, each row is computed separately, so that both roundings count.
             if not self._exact or self._summed == DTYPES["float64"].unit:
                 return self.summed(
-                    times(x, rows), lambda: _in_float32(np.square(x[..., self._exact :, :]), squares), terms
+                    times_transposed(x, rows), lambda: _in_float32(np.square(x[..., self._exact :, :]), squares), terms
                 )
             # A noisy row is an exact row plus its deviation, of which few digits count. So only the exact rows are
             # multiplied by float64 weights.
             exact, noisy = x[..., : self._exact, :], x[..., self._exact :, :]
             of_row = np.resize(np.arange(self._exact), noisy.shape[-2])
-            total = times(exact, rows)
+            total = times_transposed(exact, rows)
             off = _in_float32(noisy - exact[..., of_row, :], narrow)
             spread = _in_float32(np.square(exact), squares)
             total = np.concatenate([total, total[..., of_row, :] + off], axis=-2)
@@ -234,6 +234,6 @@ def int8_step(x: np.ndarray) -> float:
 
 
 def _in_float32(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """As `times`, with a float32 weight and an x that may be as small or large as float64 allows."""
+    """As `times_transposed`, with a float32 weight and an x that may be as small or large as float64 allows."""
     scale = float(np.abs(x).max(initial=0.0)) or 1.0
-    return scale * times((x / scale).astype(np.float32), weight).astype(np.float64)
+    return scale * times_transposed((x / scale).astype(np.float32), weight).astype(np.float64)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -83,7 +85,7 @@ class ComposedNetwork(Network):
     def body(self, ops: Primitives[V], weights: Weights, index: int) -> LayerBody[V]:
         placed = self._placed[index]
         vocabulary: MorePrimitives[V] = ops  # type: ignore[assignment]  # `primitives_of` says which it needs
-        return placed.kind.body(vocabulary, _of_layer(weights.arrays, placed.name))
+        return placed.kind.body(vocabulary, _of_layer(weights.arrays, placed))
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         for placed in self._placed:
@@ -96,10 +98,11 @@ class ComposedNetwork(Network):
         """Run layer by layer, each over all steps."""
         outputs = {"x": x}
         states: dict[str, np.ndarray] = {}
-        for name, kind, reads in self._placed:
+        for placed in self._placed:
+            name, kind, reads = placed
             read = np.concatenate([outputs[source] for source in reads], axis=2) if reads else x
-            start = {part: array[0] for part, array in _of_layer(state, name).items()}
-            outputs[name], history = kind.run(arithmetic, _of_layer(weights.arrays, name), read, start)
+            start = {part: array[0] for part, array in _of_layer(state, placed).items()}
+            outputs[name], history = kind.run(arithmetic, _of_layer(weights.arrays, placed), read, start)
             states.update({f"{name}_{part}": array[:, None] for part, array in history.items()})
         y = np.concatenate([outputs[name] for name in self.gives()], axis=2)
         stored = {name: states[name].astype(arithmetic.stored, copy=False) for name in state}
@@ -109,9 +112,9 @@ class ComposedNetwork(Network):
 
     def pinning_x(self, weights: Weights, batch: int, preactivation: float) -> np.ndarray | None:
         """For the first layer that reads only x and has a gate that keeps its state."""
-        for name, kind, reads in self._placed:
-            if reads in ((), ("x",)):
-                rows = kind.pinning_rows(_of_layer(weights.arrays, name), np.arange(batch))
+        for placed in self._placed:
+            if placed.reads in ((), ("x",)):
+                rows = placed.kind.pinning_rows(_of_layer(weights.arrays, placed), np.arange(batch))
                 if rows is not None:
                     return x_towards(rows, preactivation)
         return None
@@ -164,11 +167,19 @@ def _fault_of(network: ComposedNetwork) -> str:
         if kind.input != (given := sum(widths[read] for read in sources)):
             return f"layer '{name}' has the input {kind.input}, and what it reads ({', '.join(sources)}) has {given}"
         widths[name] = kind.width
+    if twice := [name for name, number in Counter(chain(*map(_array_names, _placed(network)))).items() if number > 1]:
+        return f"two layers have an array '{safe_text(twice[0], 80)}'; rename one of the layers"
     if not (outputs := network.gives()) or not {*outputs} <= widths.keys() - {"x"}:
         return f"it gives {safe_text(str(outputs), 100)}; expected one or more of its layers"
     return ""
 
 
-def _of_layer(arrays: Mapping[str, np.ndarray], layer: str) -> dict[str, np.ndarray]:
+def _of_layer(arrays: Mapping[str, np.ndarray], placed: Placed) -> dict[str, np.ndarray]:
     """The arrays of a layer by their short names."""
-    return {name.removeprefix(f"{layer}_"): array for name, array in arrays.items() if name.startswith(f"{layer}_")}
+    return {short: arrays[name] for name, short in _array_names(placed).items() if name in arrays}
+
+
+def _array_names(placed: Placed) -> dict[str, str]:
+    """The short name of each weight and state of a layer, by its name in the network."""
+    shorts = (*placed.kind.states, *(spec.name for spec in placed.kind.weight_specs()))
+    return {f"{placed.name}_{short}": short for short in shorts}

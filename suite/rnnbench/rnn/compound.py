@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -124,8 +125,14 @@ class CompoundNetwork(Network):
 
     def arrays_of(self, part: Part, arrays: Mapping[str, V]) -> dict[str, V]:
         """The part's arrays, by its own names."""
-        prefix = f"{part.name}_"
-        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        names = ((name, f"{part.name}_{name}") for name in _array_names(part.network))
+        return {own: arrays[name] for own, name in names if name in arrays}
+
+
+@cache
+def _array_names(network: Network) -> tuple[str, ...]:
+    """The names of all states and weights of a network."""
+    return (*network.state_shapes(1), *(spec.name for spec in network.weight_specs()))
 
 
 def side_by_side(xp: Any, x: Any, steps: int) -> Any:

@@ -38,7 +38,7 @@ def on_cores(cores: Collection[int]) -> Iterator[None]:
             _threads.pop()
 
 
-def times(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def times_transposed(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """x [..., k] · weightᵀ for a weight [n, k], as one product of matrices.
 
     NumPy would call BLAS for each matrix of a stack. BLAS reads a transposed matrix as fast as any other. Copying large

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from rnnbench.backends import ProgramStore, Request, package_digest, program_key, rooms_digest, seen_first, seen_now
+from rnnbench.backends import ProgramStore, Request, package_digest, program_key, seen_first, seen_now, suite_digest
 from rnnbench.cache import Cache, CacheFolder
 from rnnbench.cases import Trial
 from rnnbench.content_digest import intact, line_with_digest
@@ -79,7 +79,7 @@ class KeptPrograms:
 
     def suite_digest(self) -> str:
         """Digest of all sources of the suite."""
-        return self._use.suite or rooms_digest()
+        return self._use.suite or suite_digest()
 
     def package_digest(self, name: str) -> str:
         """Digest of an installed package."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from rnnbench.backends import package_digest, rooms_digest, seen_first, sources_digest
+from rnnbench.backends import package_digest, seen_first, sources_digest, suite_digest
 from rnnbench.cache import CacheFolder
 from rnnbench.cases import Trial
 from rnnbench.devices import KINDS
@@ -65,7 +65,7 @@ def _cache_use(examined: Examined, cache: CacheFolder, *, is_same: bool) -> Cach
     # Read before the digests: an edit after this moment is noticed when a program is kept.
     seen = seen_first(examined.trial.target.backend, (*versions, "numpy")) if is_same else ""
     packages = {name: package_digest(name) for name in (*versions, "numpy")} if is_same else {}
-    suite = rooms_digest() if is_same else ""
+    suite = suite_digest() if is_same else ""
     return CacheUse(cache, versions, packages, variables(examined), device, suite, seen)
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from rnnbench.backends.base import Artifact
+from rnnbench.backends.shared import build_cache
 from rnnbench.backends.shared.build_cache import load_or_build, program_folder
 
 ARTIFACT = Artifact(
@@ -48,6 +49,23 @@ def test_a_damaged_description_is_a_new_build_that_takes_its_place(tmp_path, dam
     assert (again.cached, again.artifact, build.builds) == (False, ARTIFACT, 2)
     assert (folder / "program.bin").read_text() == "build 2"
     assert load_or_build(folder, build).cached
+
+
+def test_a_program_that_another_process_has_just_built_stays(tmp_path, monkeypatch):
+    """The folder appears after this process has seen that there is none."""
+    folder, other, build = tmp_path / "program", Builder(), Builder()
+    read_cached = build_cache.read_cached
+
+    def read_too_early(path, read):
+        monkeypatch.setattr(build_cache, "read_cached", read_cached)
+        seen = read_cached(path, read)
+        load_or_build(folder, other)
+        (folder / "loaded by the other").touch()
+        return seen
+
+    monkeypatch.setattr(build_cache, "read_cached", read_too_early)
+    assert load_or_build(folder, build).artifact == ARTIFACT
+    assert (folder / "loaded by the other").exists()
 
 
 def test_programs_that_other_versions_made_have_folders_of_their_own(tmp_path):

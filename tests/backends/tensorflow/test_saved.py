@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,17 @@ def test_a_load_installs_the_code_that_the_build_left(build, ask, folder: Path, 
     assert TensorflowBackend().build(ask("xla"), folder).cached
     (place,) = installed
     assert list(place.glob("*.pb"))
+
+
+def test_a_program_for_another_number_of_threads_or_another_keras_is_built_anew(ask, monkeypatch) -> None:
+    """Code that XLA compiled for one thread has no products for several, and would be found for them."""
+    from rnnbench.backends.tensorflow import saved
+
+    request = ask("xla")
+    keys = {saved._key(request), saved._key(replace(request, threads=2))}
+    installed = saved.version
+    monkeypatch.setattr(saved, "version", lambda package: "3.0" if package == "keras" else installed(package))
+    assert len(keys | {saved._key(request)}) == 3
 
 
 def test_running_pools_keep_their_size(build, ask, folder: Path) -> None:

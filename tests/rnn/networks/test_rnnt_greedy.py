@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 from torch_lstm import lstm
 
-from rnnbench.rnn import Weights, call_cost, draw_inputs, draw_state, draw_weights, families, run_reference
+from rnnbench.rnn import (
+    Network,
+    Weights,
+    call_cost,
+    draw_inputs,
+    draw_state,
+    draw_weights,
+    families,
+    joined,
+    run_reference,
+)
 from rnnbench.rnn.networks.rnnt import SYMBOLS
 from rnnbench.rnn.networks.rnnt_greedy import NO_SYMBOL, Rnnt
 
@@ -83,6 +94,42 @@ def test_blanks_and_symbols_both_occur(weights: Weights) -> None:
 
 def long_x() -> np.ndarray:
     return draw_inputs(SMALL, 3 * STEPS, 1, 0, "float64")
+
+
+class PartStream:
+    """A session of a part, by its own reference."""
+
+    def __init__(self, network: Network, weights: Weights, batch: int) -> None:
+        self.network, self.weights = network, weights
+        self.state = {name: np.zeros(shape) for name, shape in network.state_shapes(batch).items()}
+        self.calls = 0
+
+    def step(self, x: np.ndarray) -> np.ndarray:
+        self.calls += 1
+        run = run_reference(self.network, self.weights, x, self.state)
+        self.state = run.final
+        return run.y
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        return dict(self.state)
+
+    def set_state(self, state: Mapping[str, np.ndarray]) -> None:
+        self.state = dict(state)
+
+
+def test_the_loop_in_the_host_gives_what_the_reference_gives(weights: Weights) -> None:
+    """It ends a step as soon as all rows have their blank, and not before."""
+    x = draw_inputs(SMALL, STEPS, 2, 0, "float64")
+    streams = {part.name: PartStream(part.network, SMALL.weights_of(part, weights), 2) for part in SMALL.parts}
+    carried = {name: np.zeros((1, 2, size)) for name, size in SMALL.carried.items()}
+    y, carried = SMALL.advance(streams, x, carried)
+    expected = run_reference(SMALL, weights, x)
+    np.testing.assert_allclose(y, expected.y, rtol=1e-10, atol=1e-12)
+    for name, array in joined([(part, streams[part.name].state) for part in SMALL.parts]).items():
+        np.testing.assert_allclose(array, expected.final[name], rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(carried["symbol"], expected.final["symbol"])
+    longest = [max(len(said_by(SMALL, y[[step], row])[0]) for row in range(2)) for step in range(STEPS)]
+    assert streams["decoder"].calls == sum(min(symbols + 1, SMALL.max_symbols) for symbols in longest)
 
 
 def test_a_stream_in_two_parts_is_the_whole_stream(weights: Weights) -> None:

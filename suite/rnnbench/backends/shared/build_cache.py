@@ -47,11 +47,7 @@ def load_or_build(folder: Path, build: Callable[[Path], Artifact]) -> Stored:
 
 
 def _load(folder: Path) -> Artifact | None:
-    artifact = read_cached(folder / _DESCRIPTION, lambda path: Artifact.model_validate_json(path.read_bytes()))
-    if artifact is None:
-        # A folder without its description, or with a damaged one, would keep the new build from its place.
-        remove_folder(folder)
-    return artifact
+    return read_cached(folder / _DESCRIPTION, lambda path: Artifact.model_validate_json(path.read_bytes()))
 
 
 def _build(folder: Path, build: Callable[[Path], Artifact]) -> Artifact:
@@ -64,6 +60,8 @@ def _build(folder: Path, build: Callable[[Path], Artifact]) -> Artifact:
         try:
             building.rename(folder)
         except OSError:
-            if not (folder / _DESCRIPTION).is_file():
-                raise
+            # Another process has built the program meanwhile, or the folder has no description or a damaged one.
+            if _load(folder) is None:
+                remove_folder(folder)
+                building.rename(folder)
     return artifact

@@ -70,8 +70,9 @@ def _files(folder: Path) -> ProgramFiles:
 
 
 def _key(request: Request) -> str:
+    """XLA compiles other code for one thread than for several, and looks for what it compiled by the program alone."""
     model, weights = request.model.params, request.weights.digest(request.model)
-    made_for = [version("tensorflow"), request.device, *_capability(request)]
+    made_for = [version("tensorflow"), version("keras"), request.device, request.threads, *_capability(request)]
     fields = [*made_for, request.route, model, weights, request.strategy, request.precision]
     return hashlib.sha256(repr([*fields, request.batch, request.ragged]).encode()).hexdigest()[:32]
 

@@ -125,9 +125,7 @@ def body_copies(network: Network, counts: Mapping[str, int]) -> int:
 
 def lowered(loops: Sequence[int], copies: int) -> str:
     """`loops` has, for each loop, the copies of a body in one pass. `copies` is the number of those outside loops."""
-    loops_by_size = sorted(Counter(loops).items())
-    parts = [f"looped {count}" if size == 1 else f"looped {count} of {size}" for size, count in loops_by_size]
-    return " + ".join(parts + ([f"unrolled {copies}"] if copies or not loops else []))
+    return describe_lowered(loops, copies) or "unrolled 0"
 
 
 def lowered_together(request: Request, loops: int) -> str:

@@ -47,7 +47,7 @@ class GatedLinearAttention(OuterState):
     def cost(self) -> LayerCost:
         keys, rows = self.size("hn"), self._rows
         weights = rows * self.input + keys * (RANK + 1)
-        operations = 2 * rows * self.input + 2 * keys * RANK + 5 * keys + self.state_operations
+        operations = 2 * rows * self.input + 2 * keys * RANK + 4 * keys + self.state_operations
         return LayerCost(hoistable_weights=weights, operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:

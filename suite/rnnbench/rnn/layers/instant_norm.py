@@ -30,7 +30,7 @@ class InstantNorm(LayerKind):
 
     @property
     def cost(self) -> LayerCost:
-        return LayerCost(hoistable_weights=2 * self.width, operations=7 * self.width)
+        return LayerCost(hoistable_weights=2 * self.width, operations=7 * self.width + 2)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """gamma [width] and beta [width], uniform in ±1."""

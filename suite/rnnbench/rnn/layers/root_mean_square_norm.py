@@ -32,7 +32,7 @@ class RootMeanSquareNorm(LayerKind):
 
     @property
     def cost(self) -> LayerCost:
-        return LayerCost(hoistable_weights=self._size, operations=5 * self.width)
+        return LayerCost(hoistable_weights=self._size, operations=4 * self.width + 2 * self.groups)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
         """gamma [width/groups], uniform in ±1."""

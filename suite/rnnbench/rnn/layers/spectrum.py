@@ -45,8 +45,16 @@ class Spectrum(LayerKind):
         return self.frames * self.bins
 
     @property
+    def ends(self) -> list[tuple[int, int]]:
+        """The first sample of each frame, and the one after its last, of those that are in x."""
+        starts = range(0, self.frames * self.hop, self.hop)
+        return [(start, min(start + self.window, self.input)) for start in starts]
+
+    @property
     def cost(self) -> LayerCost:
-        operations = self.width * (4 * self.window + 4)
+        """Samples beyond x are its own, so a frame that reaches there is a product with fewer rows of the basis."""
+        seen = sum(stop - start for start, stop in self.ends)
+        operations = self.bins * (4 * seen + 4 * self.frames)
         return LayerCost(hoistable_weights=2 * self.bins * self.window, operations=operations)
 
     def weight_specs(self) -> Iterator[WeightSpec]:
@@ -75,20 +83,18 @@ class _Frames(Generic[V]):
     def __init__(self, ops: MorePrimitives[V], kind: Spectrum, basis: np.ndarray) -> None:
         self.ops = ops
         self.kind = kind
-        starts = range(0, kind.frames * kind.hop, kind.hop)
-        self.ends = [(start, min(start + kind.window, kind.input)) for start in starts]
-        lengths = {stop - start for start, stop in self.ends}
+        lengths = {stop - start for start, stop in kind.ends}
         self.bases = {length: ops.constant(_folded(basis, length)) for length in sorted(lengths)}
 
     def project(self, x: V) -> V:
         ops, kind = self.ops, self.kind
-        whole = [start for start, stop in self.ends if stop - start == kind.window]
-        magnitudes, rest = [], self.ends
+        whole = [start for start, stop in kind.ends if stop - start == kind.window]
+        magnitudes, rest = [], kind.ends
         if isinstance(ops, FramePrimitives) and len(whole) > 1:
             frames = [self.ops.columns(x, start, start + kind.window) for start in whole]
             joined = self.ops.reshape(self.ops.concat(frames), -1, kind.window)
             magnitudes = [self.ops.reshape(self._magnitudes(joined, kind.window), -1, len(whole) * kind.bins)]
-            rest = self.ends[len(whole) :]
+            rest = kind.ends[len(whole) :]
         magnitudes += [self._magnitudes(self.ops.columns(x, *ends), ends[1] - ends[0]) for ends in rest]
         return magnitudes[0] if len(magnitudes) == 1 else self.ops.concat(magnitudes)
 
