@@ -24,8 +24,8 @@ QUANTIZE, LSTM = "DynamicQuantizeLinear", "DynamicQuantizeLSTM"
 LSTM_DOMAIN = "com.microsoft"
 PRODUCTS = ("MatMulInteger", "ConvInteger")
 _DEQUANTIZE = "DequantizeLinear"
-_MOVES = ("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Flatten")
-_TAKERS_OF_VALUES = frozenset((operator, 0) for operator in (*PRODUCTS, *_MOVES, _DEQUANTIZE))
+MOVES = ("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Flatten")
+_TAKERS_OF_VALUES = frozenset((operator, 0) for operator in (*PRODUCTS, *MOVES, _DEQUANTIZE))
 _TAKERS_OF_SCALES = frozenset(((_DEQUANTIZE, 1), ("Mul", 0), ("Mul", 1)))
 _TAKERS_OF_ZEROS = frozenset((operator, 2) for operator in (*PRODUCTS, _DEQUANTIZE))
 """Operators into which each output of a DynamicQuantizeLinear may go, and as which input."""
@@ -62,7 +62,7 @@ def own_ranges(model: Any) -> frozenset[str]:
         if is_own(node, QUANTIZE):
             for names, name in zip((values, scales, zeros), node.output, strict=False):
                 names[name] = node.output[0]
-        elif is_own(node, *_MOVES) and node.input[0] in values:
+        elif is_own(node, *MOVES) and node.input[0] in values:
             values[node.output[0]] = values[node.input[0]]
     for node in nodes:
         if is_own(node, *PRODUCTS) and node.input[0] not in values:
