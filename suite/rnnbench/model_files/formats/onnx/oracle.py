@@ -63,6 +63,8 @@ class _Quantised:
     """With a fixed range."""
     own: Collection[str]
     """With the range that they have in each call."""
+    biases: frozenset[str]
+    """Biases on their way to whole numbers. The oracle does not round them."""
 
     @classmethod
     def of(cls, model: Any) -> _Quantised:
@@ -73,7 +75,7 @@ class _Quantised:
                 "it quantises by fixed ranges and by those of each call, so its tolerance is not known; quantise it in "
                 "one of these ways"
             )
-        return cls(fixed, own)
+        return cls(fixed, own, dynamic.whole_biases(model))
 
 
 @dataclass(frozen=True)
@@ -244,6 +246,8 @@ def _computation_of(node: Any, arithmetic: Arithmetic, known: _Known) -> Any:
         return rounding(proto, dynamic.product(node, node_arithmetic), node_arithmetic)
     if proto.op_type == QUANTIZE and (own_range := quantised.fixed.get(proto.output[0])):
         return _into(own_range, node_arithmetic)
+    if not quantised.biases.isdisjoint(proto.output):
+        return rounding(proto, _as_it_is, node_arithmetic)
     if proto.op_type == "DequantizeLinear" and proto.input[0] in (quantised.fixed.keys() | quantised.own):
         return rounding(proto, _as_it_is, node_arithmetic)
     return rounding(proto, node.run, node_arithmetic, narrows=bool(dtype))
@@ -264,7 +268,7 @@ def _into(range_: Range, arithmetic: Arithmetic) -> Any:
 
 
 def _as_it_is(x: np.ndarray, *scale_and_zero: Any, **options: Any) -> tuple[np.ndarray]:
-    """DequantizeLinear of what `_into` gives, which is in the units of x already."""
+    """DequantizeLinear of what `_into` gives, which is in the units of x already; or a bias that is not rounded."""
     return (x,)
 
 
