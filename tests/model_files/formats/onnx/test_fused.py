@@ -216,3 +216,12 @@ def test_another_form_is_described_and_not_computed(tmp_path, operator, inputs, 
 def test_a_file_without_fused_operators_is_the_same_object():
     proto = files.recurrent()
     assert in_own_operators(proto) is proto
+
+
+def test_a_file_of_fused_operators_alone_need_not_name_a_version_of_onnxs_own(tmp_path):
+    x = drawn(3, 6)
+    proto = fused("QuickGelu", [x], {})
+    del proto.opset_import[:]
+    proto.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
+    made = oracle_of(files.saved(proto, tmp_path / "fused.onnx")).run({"x": x})
+    assert np.allclose(made["y"], x / (1 + np.exp(-1.702 * x.astype(float))))

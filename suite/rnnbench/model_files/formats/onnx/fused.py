@@ -18,6 +18,8 @@ from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs
 from rnnbench.outside_text import safe_text
 
 MICROSOFT = "com.microsoft"
+_OPSET = 13
+"""Version of ONNX's own operators, of a file that has none of them."""
 INTERNAL, MOVE_AXIS = "rnnbench", "MoveAxis"
 """The domain and the name of an operator that only the oracle has: `move_axis`."""
 _GELU_TANH = 0.044715
@@ -36,7 +38,10 @@ def in_own_operators(model: Any) -> Any:
         return model
     copy = type(model)()
     copy.CopyFrom(model)
-    copy.opset_import.append(require_onnx().helper.make_opsetid(INTERNAL, 1))
+    make_opset = require_onnx().helper.make_opsetid
+    copy.opset_import.append(make_opset(INTERNAL, 1))
+    if all(entry.domain not in ("", "ai.onnx") for entry in copy.opset_import):
+        copy.opset_import.append(make_opset("", _OPSET))
     for graph in graphs(copy):
         nodes = [own for node in graph.node for own in _own_nodes(node)]
         del graph.node[:]

@@ -163,7 +163,7 @@ class OnnxOracle(Oracle):
 
 def _refuse(model: Any) -> None:
     version = opset_version(model)
-    if version < _OLDEST:
+    if version < _OLDEST and any(node.domain in ("", "ai.onnx") for node in all_nodes(model)):
         raise ModelFileError(
             f"its operators are of version {version}, which broadcast arrays in another way; export the network with "
             f"opset {_OLDEST} or later, or convert the file (onnx.version_converter.convert_version)"
