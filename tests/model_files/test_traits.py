@@ -12,7 +12,7 @@ import pytest
 import tflite_files as lite
 import tflite_recurrent_files as recurrent
 import torch
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from pt2_modules import Ring, Streaming
 
 from rnnbench.model_files import answered, describe, network_of, section_of
@@ -105,6 +105,22 @@ def test_other_activations_backward_are_told(tmp_path, operator, backward, told)
     assert ("unlike-directions" in of_onnx(tmp_path, both)) is told
     alone = files.recurrent(operator, activations=[*gates, "Tanh"])
     assert "unlike-directions" not in of_onnx(tmp_path, alone)
+
+
+@pytest.mark.parametrize(
+    ("activation", "told"), [("Relu", False), ("LeakyRelu", False), ("Tanh", True), ("Sigmoid", True)]
+)
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_the_activation_of_a_fused_gemm_is_told(tmp_path, activation, told, is_inside):
+    nodes = [helper.make_node("FusedGemm", ["x", "w"], ["y"], domain="com.microsoft", activation=activation)]
+    if is_inside:
+        branch = helper.make_graph(nodes, "branch", [], files.arrays(("y", [1, 2])))
+        nodes = [helper.make_node("If", ["yes"], ["y"], then_branch=branch, else_branch=branch)]
+    weights = [files.weight("w", np.ones((2, 2), np.float32)), numpy_helper.from_array(np.array(True), "yes")]
+    ends = files.arrays(("x", [1, 2])), files.arrays(("y", [1, 2]))
+    opsets = [helper.make_opsetid("com.microsoft", 1)]
+    found = of_onnx(tmp_path, files.model(nodes, *ends, weights, opsets=opsets))
+    assert found == ({"fused-gemm": {"y"}} if told else {})
 
 
 @pytest.mark.parametrize("layout", [0, 1])

@@ -19,6 +19,7 @@ TRAITS = {
     "concat-quantised-twice": "ONNX: a Concat that is quantised, and then quantised again",
     "convolution-of-an-output": "ONNX and TFLite: a convolution, channels last, of a value that is an output too",
     "default-threshold": "ONNX: an LSTM, GRU or RNN operator with a ThresholdedRelu that has no alpha",
+    "fused-gemm": "ONNX: a FusedGemm operator of ONNX Runtime with another activation than Relu and LeakyRelu",
     "joint-gates": "ONNX: an LSTM operator with input_forget",
     "lstm-activation": "TFLite: an LSTM operator without an activation, or in int8 with another than tanh",
     "merged-directions": "TFLite: an LSTM of both directions with one result, of several rows that come before steps",

@@ -152,3 +152,34 @@ def test_other_forms_are_refused_with_what_to_do(tmp_path, change, says):
     change(proto)
     with pytest.raises(ModelFileError, match=says):
         oracle_of(files.saved(proto, tmp_path / "other.onnx"))
+
+
+def test_a_bias_in_whole_numbers_is_not_rounded(tmp_path):
+    """Quantisers of ONNX Runtime 1.5 to 1.7 divide it by the scale of the product, in each call."""
+    draw = np.random.default_rng(3)
+    weight, bias = draw.integers(1, 127, (4, 3, 1)).astype(np.uint8), draw.standard_normal(4).astype(np.float32)
+    given = {"W": weight, "w_scale": np.float32(0.02), "w_zero": np.uint8(64), "B": bias, "rows": np.array([1, 4, 1])}
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "scale", "zero"]),
+        helper.make_node("Mul", ["scale", "w_scale"], ["step"]),
+        helper.make_node("Div", ["B", "step"], ["steps"]),
+        helper.make_node("Floor", ["steps"], ["floor"]),
+        helper.make_node("Cast", ["floor"], ["whole"], to=onnx.TensorProto.INT32),
+        helper.make_node("Reshape", ["whole", "rows"], ["bias"]),
+        helper.make_node("ConvInteger", ["q", "W", "zero", "w_zero"], ["product"]),
+        helper.make_node("Add", ["product", "bias"], ["sum"]),
+        helper.make_node("Cast", ["sum"], ["real"], to=onnx.TensorProto.FLOAT),
+        helper.make_node("Mul", ["real", "step"], ["y"]),
+    ]
+    weights = [numpy_helper.from_array(np.asarray(value), name) for name, value in given.items()]
+    proto = files.model(nodes, files.arrays(("x", [1, 3, 5])), files.arrays(("y", [1, 4, 5])), weights)
+    path = files.saved(proto, tmp_path / "older.onnx")
+    oracle, x = oracle_of(path), draw.standard_normal((1, 3, 5)).astype(np.float32)
+    exact = np.einsum("oi,bit->bot", (weight[:, :, 0] - 64.0) * np.float32(0.02), x) + bias[:, None]
+    assert np.allclose(oracle.run({"x": x})["y"], exact)
+    theirs = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
+    spread = max(
+        np.abs(oracle.in_arithmetic(RandomRounding("int8_dynamic", seed, 0)).run({"x": x})["y"] - exact).max()
+        for seed in range(16)
+    )
+    assert 0 < np.abs(theirs - exact).max() < 2 * spread

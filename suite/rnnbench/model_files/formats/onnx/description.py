@@ -13,9 +13,11 @@ import numpy as np
 from rnnbench.model_files.axes import AxisSearch
 from rnnbench.model_files.describing import LONGEST_NAME, FileFacts, build_description
 from rnnbench.model_files.description import ArrayDescription, Dim, FileDescription, Role
+from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.flow import flow_of
-from rnnbench.model_files.formats.onnx.features import depends_of, features_of
+from rnnbench.model_files.formats.onnx.features import depends_of, features_of, features_of_fused
 from rnnbench.model_files.formats.onnx.file import graph_inputs, read_onnx, require_onnx, type_names
+from rnnbench.model_files.formats.onnx.fused import in_own_operators
 from rnnbench.model_files.formats.onnx.quantised import activations_of
 from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs, is_external, shape_of
 from rnnbench.model_files.state_proposals import LAST_OF_BOTH, last_of_both, with_proposals
@@ -28,13 +30,13 @@ _FEW = 8
 def describe(path: Path) -> FileDescription:
     """What is in the file. Raises ModelFileError with a sentence, and MissingExtraError without onnx."""
     file = read_onnx(path)
-    graph, flow = file.model.graph, flow_of(file.model.graph)
+    model, own = file.model, _in_own_operators(file.model)
+    graph, flow = model.graph, flow_of(own.graph)
     inputs = [_array(value, "input") for value in graph_inputs(graph)]
     outputs = [_array(value, "output") for value in graph.output]
     if all(isinstance(dim, int) for array in inputs for dim in array.shape or (None,)):
         outputs = _with_inferred_sizes(outputs, file.model)
     axes = AxisSearch(flow, {tensor.name for tensor in graph.initializer}, _integers(graph)).run()
-    model = file.model
     description = build_description(
         FileFacts(
             file=path.name,
@@ -44,9 +46,9 @@ def describe(path: Path) -> FileDescription:
             operators=Counter(_operator(node) for node in all_nodes(model)),
             weight_bytes=file.weight_bytes,
             external=file.external,
-            activations=activations_of(model),
-            features=tuple(features_of(model)),
-            depends=depends_of(model),
+            activations=activations_of(own),
+            features=(*features_of(own), *features_of_fused(model)),
+            depends=depends_of(own),
         ),
         inputs,
         outputs,
@@ -56,6 +58,14 @@ def describe(path: Path) -> FileDescription:
         unused=_unused(model),
     )
     return with_proposals(description, last_of_both(description), LAST_OF_BOTH)
+
+
+def _in_own_operators(model: Any) -> Any:
+    """The model without fused operators."""
+    try:
+        return in_own_operators(model)
+    except ModelFileError:
+        return model  # The oracle will say what is wrong with such a file.
 
 
 def _unused(model: Any) -> set[str]:

@@ -7,6 +7,7 @@ the scales, stay as they are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -24,8 +25,9 @@ QUANTIZE, LSTM = "DynamicQuantizeLinear", "DynamicQuantizeLSTM"
 LSTM_DOMAIN = "com.microsoft"
 PRODUCTS = ("MatMulInteger", "ConvInteger")
 _DEQUANTIZE = "DequantizeLinear"
-_MOVES = ("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Flatten")
-_TAKERS_OF_VALUES = frozenset((operator, 0) for operator in (*PRODUCTS, *_MOVES, _DEQUANTIZE))
+MOVES = ("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Flatten")
+_BIAS_ROUNDS = ("Cast", "Floor")
+_TAKERS_OF_VALUES = frozenset((operator, 0) for operator in (*PRODUCTS, *MOVES, _DEQUANTIZE))
 _TAKERS_OF_SCALES = frozenset(((_DEQUANTIZE, 1), ("Mul", 0), ("Mul", 1)))
 _TAKERS_OF_ZEROS = frozenset((operator, 2) for operator in (*PRODUCTS, _DEQUANTIZE))
 """Operators into which each output of a DynamicQuantizeLinear may go, and as which input."""
@@ -62,7 +64,7 @@ def own_ranges(model: Any) -> frozenset[str]:
         if is_own(node, QUANTIZE):
             for names, name in zip((values, scales, zeros), node.output, strict=False):
                 names[name] = node.output[0]
-        elif is_own(node, *_MOVES) and node.input[0] in values:
+        elif is_own(node, *MOVES) and node.input[0] in values:
             values[node.output[0]] = values[node.input[0]]
     for node in nodes:
         if is_own(node, *PRODUCTS) and node.input[0] not in values:
@@ -80,6 +82,23 @@ def own_ranges(model: Any) -> frozenset[str]:
     if ends & (values.keys() | scales.keys() | zeros.keys()):
         raise ModelFileError(f"what a DynamicQuantizeLinear makes is an output; {_ADVICE}")
     return frozenset(values)
+
+
+def whole_biases(model: Any) -> frozenset[str]:
+    """Names of the values on the way of a bias to whole numbers, in steps of the product that it is added to.
+
+    So quantisers of ONNX Runtime 1.5 to 1.7 write it: Add(ConvInteger(…), Reshape(Cast(Floor(Div(bias, scale))))).
+    """
+    makers = {name: node for node in all_nodes(model) for name in node.output}
+    uses = Counter(name for node in all_nodes(model) for name in node.input)
+    found = set[str]()
+    for node in all_nodes(model):
+        if is_own(node, "Add") and any(name in makers and is_own(makers[name], *PRODUCTS) for name in node.input):
+            for name in node.input:
+                while name in makers and uses[name] == 1 and is_own(makers[name], *_BIAS_ROUNDS, *MOVES):
+                    found.update(makers[name].output if is_own(makers[name], *_BIAS_ROUNDS) else ())
+                    name = makers[name].input[0]
+    return frozenset(found)
 
 
 def _is_of_one(node: Any, values: dict[str, str], zeros: dict[str, str]) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rnnbench.model_files.description import Dim, Feature
 from rnnbench.model_files.formats.onnx.file import graph_inputs, require_onnx
+from rnnbench.model_files.formats.onnx.fused import MICROSOFT
 from rnnbench.model_files.formats.onnx.quantised import activations_of
 from rnnbench.model_files.formats.onnx.tensors import graphs, names_inside, opset_version, shape_of, subgraphs
 from rnnbench.model_files.traits import SEVEN_BITS, Operation, dependences, reached, sources
@@ -63,6 +64,21 @@ def features_of(model: Any) -> Iterator[Feature]:
         yield Feature(name, reached(_operations(model.graph), values, outputs))
     if rings := _rings(model.graph):
         yield Feature("ring", rings)
+
+
+def features_of_fused(model: Any) -> Iterator[Feature]:
+    """The features of operators that stand for several of ONNX's own."""
+    values = {name for node in model.graph.node if _has_activated_gemm(node) for name in node.output}
+    if values:
+        outputs = {value.name: value.name for value in model.graph.output}
+        yield Feature("fused-gemm", reached(_operations(model.graph), values, outputs))
+
+
+def _has_activated_gemm(node: Any) -> bool:
+    """Whether it is a FusedGemm whose activation is no Relu or LeakyRelu, or has one inside."""
+    if (node.domain, node.op_type) == (MICROSOFT, "FusedGemm"):
+        return any(each.name == "activation" and each.s not in (b"Relu", b"LeakyRelu") for each in node.attribute)
+    return any(_has_activated_gemm(inner) for graph in subgraphs(node) for inner in graph.node)
 
 
 class _File:

@@ -141,7 +141,9 @@ def _check_arrays(model: Any) -> None:
             kind_in_words = f"a value of the kind {kind.removesuffix('_type')}" if kind else "a value without a type"
             raise ModelFileError(f"{shown} is {kind_in_words}; inputs and outputs that are tensors are read")
         if types.get(element := value.type.tensor_type.elem_type, "UNDEFINED") == "UNDEFINED":
-            raise ModelFileError(f"{shown} has elements of the type {element}, which is not known")
+            raise ModelFileError(
+                f"{shown} has elements of the type {element}, which is not known; give it one of ONNX's types"
+            )
 
 
 def _check_versions(onnx: Any, model: Any) -> None:

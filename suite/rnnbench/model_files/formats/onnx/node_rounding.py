@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnbench.model_files.formats.onnx.fused import MOVE_AXIS
 from rnnbench.model_files.operator_rounding import Kind, rounded_result
 from rnnbench.rnn import Arithmetic
 
@@ -23,6 +24,7 @@ EXACT = frozenset(
         *("Relu", "Neg", "Abs", "Max", "Min", "Clip", "Where", "Sign", "Floor", "Ceil", "Round", "MaxPool", "TopK"),
         *("ReduceMax", "ReduceMin", "ScatterElements", "ScatterND", "Trilu", "Dropout", "ReverseSequence", "EyeLike"),
         *("If", "Loop", "Scan", "DepthToSpace", "SpaceToDepth", "Compress", "OneHot", "GlobalMaxPool", "Scatter"),
+        MOVE_AXIS,
     )
 )
 """Operators that give elements of what they get, and those whose inner nodes round."""

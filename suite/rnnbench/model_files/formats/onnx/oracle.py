@@ -15,8 +15,14 @@ from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.formats.format import Oracle
 from rnnbench.model_files.formats.onnx import dynamic
 from rnnbench.model_files.formats.onnx.file import INSTEAD, graph_inputs, read_onnx, require_onnx, type_names
+from rnnbench.model_files.formats.onnx.fused import INTERNAL, MOVE_AXIS, in_own_operators, move_axis
 from rnnbench.model_files.formats.onnx.node_rounding import rounding
-from rnnbench.model_files.formats.onnx.quantised import activations_of, fixed_ranges, use_onnx_quantisers
+from rnnbench.model_files.formats.onnx.quantised import (
+    QUANTIZE,
+    activations_of,
+    fixed_ranges,
+    use_onnx_quantisers,
+)
 from rnnbench.model_files.formats.onnx.recurrent_operators import OPERATORS, recurrent_operator
 from rnnbench.model_files.formats.onnx.reference_operators import reference_operators
 from rnnbench.model_files.formats.onnx.retyped import narrow_values, retyped
@@ -34,15 +40,9 @@ from rnnbench.rnn import Arithmetic, Range
 _RANDOM = frozenset(
     ["RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"]
 )
-_QUANTISED = frozenset(["QLinearMatMul", "QLinearConv"])
 _FLOAT32_INSIDE = frozenset(["GridSample", "AffineGrid", "LinearAttention", "CausalConvWithState"])
 _WHY = {
     **dict.fromkeys(_RANDOM, "draws random numbers"),
-    **dict.fromkeys(
-        _QUANTISED,
-        "rounds to integers, which float64 and float32 do differently near a half (quantised files are read as "
-        "onnxruntime.quantization.quantize_static writes them, in the format QDQ)",
-    ),
     **dict.fromkeys(_FLOAT32_INSIDE, "is computed in float32 by ONNX's reference, whatever it is given"),
 }
 _WRONG_WEIGHTS = "All of these are in the file, so no call of it is right: export the network again"
@@ -63,6 +63,8 @@ class _Quantised:
     """With a fixed range."""
     own: Collection[str]
     """With the range that they have in each call."""
+    biases: frozenset[str]
+    """Biases on their way to whole numbers. The oracle does not round them."""
 
     @classmethod
     def of(cls, model: Any) -> _Quantised:
@@ -73,7 +75,7 @@ class _Quantised:
                 "it quantises by fixed ranges and by those of each call, so its tolerance is not known; quantise it in "
                 "one of these ways"
             )
-        return cls(fixed, own)
+        return cls(fixed, own, dynamic.whole_biases(model))
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class OnnxOracle(Oracle):
             self._model = read_onnx(path).model
             load_external(self._model, path.parent, type_names())
             use_onnx_quantisers(self._model)
+            self._model = in_own_operators(self._model)
             _refuse(self._model)
             self._known = _Known.of(self._model)
         self.use(Arithmetic())
@@ -160,7 +163,7 @@ class OnnxOracle(Oracle):
 
 def _refuse(model: Any) -> None:
     version = opset_version(model)
-    if version < _OLDEST:
+    if version < _OLDEST and any(node.domain in ("", "ai.onnx") for node in all_nodes(model)):
         raise ModelFileError(
             f"its operators are of version {version}, which broadcast arrays in another way; export the network with "
             f"opset {_OLDEST} or later, or convert the file (onnx.version_converter.convert_version)"
@@ -173,7 +176,7 @@ def _refuse(model: Any) -> None:
             )
         if node.domain in ("", "ai.onnx") and node.op_type in _WHY:
             raise ModelFileError(f"{node.op_type} {_WHY[node.op_type]}, so there is no float64 result to compare with")
-        if node.domain not in ("", "ai.onnx", "ai.onnx.ml") and not dynamic.is_dynamic_lstm(node):
+        if node.domain not in ("", "ai.onnx", "ai.onnx.ml", INTERNAL) and not dynamic.is_dynamic_lstm(node):
             called = safe_text(f"{node.domain}.{node.op_type}", 100)
             raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known; {INSTEAD}")
 
@@ -185,6 +188,7 @@ def _evaluator_class(arithmetic: Arithmetic, known: _Known, opset: int) -> Any:
     # ONNX's own classes of these operators refuse some attributes that are computed here.
     classes = [type(name, (operator,), {"op_domain": "", "_run": _never}) for name in OPERATORS]
     classes.append(type(dynamic.LSTM, (operator,), {"op_domain": dynamic.LSTM_DOMAIN, "_run": _never}))
+    classes.append(type(MOVE_AXIS, (operator,), {"op_domain": INTERNAL, "_run": move_axis}))
     classes += reference_operators(opset)
 
     def initialise(self: Any, *arguments: Any, **options: Any) -> None:
@@ -240,8 +244,10 @@ def _computation_of(node: Any, arithmetic: Arithmetic, known: _Known) -> Any:
         return dynamic.quantise(node_arithmetic)
     if dynamic.is_own(proto, *dynamic.PRODUCTS):
         return rounding(proto, dynamic.product(node, node_arithmetic), node_arithmetic)
-    if own_range := next((quantised.fixed[name] for name in proto.output if name in quantised.fixed), None):
+    if proto.op_type == QUANTIZE and (own_range := quantised.fixed.get(proto.output[0])):
         return _into(own_range, node_arithmetic)
+    if not quantised.biases.isdisjoint(proto.output):
+        return rounding(proto, _as_it_is, node_arithmetic)
     if proto.op_type == "DequantizeLinear" and proto.input[0] in (quantised.fixed.keys() | quantised.own):
         return rounding(proto, _as_it_is, node_arithmetic)
     return rounding(proto, node.run, node_arithmetic, narrows=bool(dtype))
@@ -262,7 +268,7 @@ def _into(range_: Range, arithmetic: Arithmetic) -> Any:
 
 
 def _as_it_is(x: np.ndarray, *scale_and_zero: Any, **options: Any) -> tuple[np.ndarray]:
-    """DequantizeLinear of what `_into` gives, which is in the units of x already."""
+    """DequantizeLinear of what `_into` gives, which is in the units of x already; or a bias that is not rounded."""
     return (x,)
 
 

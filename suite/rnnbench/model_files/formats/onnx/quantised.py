@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from rnnbench.model_files.errors import ModelFileError
-from rnnbench.model_files.formats.onnx.dynamic import is_dynamic, is_own
+from rnnbench.model_files.formats.onnx.dynamic import MOVES, is_dynamic, is_own
 from rnnbench.model_files.formats.onnx.file import require_onnx
 from rnnbench.model_files.formats.onnx.tensors import all_nodes, graphs
 from rnnbench.outside_text import safe_text
 from rnnbench.rnn import Activations, Range
 
 _MICROSOFT = "com.microsoft"
-_QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+_CHOOSE = ("Split", "MaxPool")
+"""Operators that give some of the values that they get."""
 _TYPES = ("int8", "uint8", "int16", "uint16")
 _ADVICE = "quantise it with onnxruntime.quantization.quantize_static (QuantFormat.QDQ), or export it in float32"
 
@@ -27,7 +29,7 @@ def activations_of(model: Any) -> Activations:
     nodes = [*all_nodes(model)]
     if any(map(is_dynamic, nodes)):
         return "dynamic"
-    return "static" if any(is_own(node, _QUANTIZE) or _is_microsofts(node, _QUANTIZE) for node in nodes) else ""
+    return "static" if any(is_own(node, QUANTIZE) or _is_microsofts(node, QUANTIZE) for node in nodes) else ""
 
 
 def use_onnx_quantisers(model: Any) -> None:
@@ -37,7 +39,7 @@ def use_onnx_quantisers(model: Any) -> None:
     Source: docs/ContribOperators.md of ONNX Runtime.
     """
     for node in all_nodes(model):
-        if _is_microsofts(node, _QUANTIZE, _DEQUANTIZE):
+        if _is_microsofts(node, QUANTIZE, _DEQUANTIZE):
             node.domain = ""
 
 
@@ -46,24 +48,28 @@ def _is_microsofts(node: Any, *operators: str) -> bool:
 
 
 def fixed_ranges(model: Any) -> dict[str, Range]:
-    """The range of each value that a QuantizeLinear makes, by its name. The model has all of its weights.
+    """The range of each value that a QuantizeLinear makes, and of what is moved from it, by name.
+
+    The model has all of its weights, and fused operators are ONNX's own.
 
     Raises ModelFileError for a QuantizeLinear of which it is not known what a runtime makes.
     """
     nodes = [*all_nodes(model)]
-    quantising = [node for node in nodes if is_own(node, _QUANTIZE)]
+    quantising = [node for node in nodes if is_own(node, QUANTIZE)]
     if not quantising:
         return {}
-    if len(model.functions) or len([node for node in model.graph.node if is_own(node, _QUANTIZE)]) < len(quantising):
+    if len(model.functions) or len([node for node in model.graph.node if is_own(node, QUANTIZE)]) < len(quantising):
         raise ModelFileError(f"it has a QuantizeLinear in an inner graph or a function; {_ADVICE}")
     constants = _constants(model)
     ranges = {node.output[0]: _range(node, constants) for node in quantising}
     ends = {value.name for graph in graphs(model) for value in graph.output}
+    for node in model.graph.node:
+        if is_own(node, *MOVES, *_CHOOSE) and node.input[0] in ranges:
+            ranges.update(dict.fromkeys(node.output, ranges[node.input[0]]))
     for node in nodes:
         for place, name in enumerate(node.input):
-            if name in ranges and not (
-                is_own(node, _DEQUANTIZE) and place == 0 and _range(node, constants) == ranges[name]
-            ):
+            is_taken = is_own(node, _DEQUANTIZE) and name in ranges and _range(node, constants) == ranges[name]
+            if name in ranges and not (place == 0 and (is_taken or is_own(node, *MOVES, *_CHOOSE))):
                 raise ModelFileError(
                     f"what QuantizeLinear makes goes into {safe_text(node.op_type, 80)}, and not into a "
                     f"DequantizeLinear of the same scale and zero point; {_ADVICE}"
