@@ -110,6 +110,22 @@ def test_an_outlier_is_one_by_the_noise_of_its_series() -> None:
         assert abs(clip(values, noise(values))[20]) < 4 * deviation
 
 
+def test_nights_of_a_noise_that_has_grown_are_no_outliers() -> None:
+    """Clipped, they would look like a quiet new level."""
+    quiet, noisy = scatter(1, 0.001, 40), scatter(2, 0.01, 40)
+    values = np.concatenate([quiet, noisy])
+    changed = np.flatnonzero(clip(values, noise(quiet)) != values)
+    assert 40 <= changed.min(initial=40)
+    assert len(changed) < 5
+
+
+@pytest.mark.parametrize("night", [45, 70])
+def test_a_noise_that_grows_is_hardly_told(night: int) -> None:
+    nights = np.arange(90)
+    series = [scatter(seed, 1, 90) * np.where(nights < night, 0.005, 0.03) for seed in range(100)]
+    assert sum(map(len, find_steps(series, PUBLISH))) <= 5
+
+
 def test_the_last_two_nights_may_be_a_step_and_are_not_clipped() -> None:
     values = scatter(6)
     values[-2] += 0.2

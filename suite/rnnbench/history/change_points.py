@@ -27,7 +27,8 @@ MEDIAN_ERROR = math.sqrt(math.pi / 2)
 """Standard error of the median over that of the mean, for many values of a normal distribution."""
 HAMPEL_NIGHTS = 7
 HAMPEL_LIMIT = 3.5
-"""A value is an outlier where it is so many deviations of the noise away from the median of the nights around it."""
+"""A value is an outlier where it is so many deviations away from the median of the nights around it: of the noise of
+the series, and of these nights. Where the noise has just grown, clipped nights would look like a quiet new level."""
 LEAST_NIGHTS = 3
 """Nights of a piece. With two, every bad night beside an outlier would be a change."""
 OVER_NIGHTS = 2
@@ -127,9 +128,10 @@ def clip(values: Array, deviation: float) -> Array:
     if len(values) < HAMPEL_NIGHTS:
         return values
     padded = np.pad(values, HAMPEL_NIGHTS // 2, mode="reflect")
-    around = np.sort(np.lib.stride_tricks.sliding_window_view(padded, HAMPEL_NIGHTS), axis=1)
-    medians = around[:, HAMPEL_NIGHTS // 2]
-    outlying = np.abs(values - medians) > HAMPEL_LIMIT * deviation
+    around = np.lib.stride_tricks.sliding_window_view(padded, HAMPEL_NIGHTS)
+    medians = np.median(around, axis=1)
+    spreads = NORMAL * np.median(np.abs(around - medians[:, None]), axis=1)
+    outlying = np.abs(values - medians) > HAMPEL_LIMIT * np.maximum(deviation, spreads)
     outlying[-2:] = False
     return np.where(outlying, medians, values)
 
