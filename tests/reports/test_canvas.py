@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnbench.reports.canvas import GREY, MOST_NUMBERS, MOST_NUMBERS_BESIDE, Canvas, subdivision
+from rnnbench.reports.canvas import GREY, MOST_NUMBERS, MOST_NUMBERS_BESIDE, Canvas, farthest, subdivision
 from rnnbench.reports.drawing import PALETTE, drawing
 from rnnbench.reports.panels import arrange
 from rnnbench.reports.plots import PROGRAM_COLOURS
@@ -58,6 +58,36 @@ def test_no_two_programs_of_twenty_look_alike() -> None:
         made.mark(made.axes[key], line, [(1.0, 2.0, line.points[0])])
         assert len(made.axes[key].lines) - drawn_before == 1 + cored
     assert len({made.look(line)["color"] for line in lines}) == len(PROGRAM_COLOURS) // 2
+
+
+def test_each_program_has_its_number_in_each_panel_and_in_the_legend() -> None:
+    """Ten colours are a few greys on paper: a number can be read there, and by everybody."""
+    records = [fake.record(f"fake{number}", "ops", time=t) for number in range(3) for t in ("looped", "unrolled")]
+    made = canvas(records)
+    ((key, lines),) = made.panels.items()
+    axis = made.axes[key]
+    for place, line in enumerate(lines):
+        made.mark(axis, line, [(1.0 + place, 2.0, line.points[0])])
+    made.number_programs()
+    made.legend("chunk", {})
+    assert sorted(text.get_text() for text in axis.texts) == ["1", "2", "3"]
+    assert [text.get_text() for text in made._figure.legends[0].get_texts()][1:4] == [
+        "1  fake0:ops",
+        "2  fake1:ops",
+        "3  fake2:ops",
+    ]
+
+
+def test_a_number_stands_where_the_marks_are_farthest() -> None:
+    marks = np.array([[50.0, 50.0], [150.0, 50.0]])
+    around = [np.array(to) for to in ((9.0, 0.0), (0.0, 9.0), (-9.0, 0.0), (0.0, -9.0))]
+    mark, _ = farthest(marks, [*marks, *(marks[0] + to for to in around)])
+    assert mark == 1
+    _, offset = farthest(marks[1:], [*marks, *(marks[1] + to for to in around[:3])])
+    assert offset.tolist() == [0.0, -9.0]
+    corner, inward = farthest(np.array([[1.0, 1.0]]), [np.array([1.0, 1.0])])
+    assert corner == 0
+    assert inward.tolist() in ([9.0, 0.0], [0.0, 9.0]), "not outside of the panel"
 
 
 def test_a_graph_is_another_line_than_its_stream_and_its_marks_are_half_white() -> None:

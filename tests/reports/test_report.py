@@ -523,7 +523,7 @@ def test_a_floor_without_an_interval_stands_alone_and_says_why() -> None:
     floor = LatencyFloor(nbytes=1, operations=1, weights=1, hoisted=None, level="L2", ratio=0.8, looks=1)
     text = markdown(fake.record().model_copy(update={"floor": floor}))
     assert "| 0.800× |" in section(text, "Ranking"), "without an interval nothing says that it is impossible"
-    assert "the probe measured beside less than two processes" in section(text, "Dashes in the tables, and why")
+    assert "the probe measured beside fewer than two processes" in section(text, "Dashes in the tables, and why")
 
 
 def test_every_expected_failure_has_a_row_and_those_that_passed_come_first() -> None:

@@ -56,11 +56,15 @@ def _split(values: Array, cuts: Sequence[int], deviation: float) -> Iterator[lis
 
 def _best_ramp(values: Array, cuts: Sequence[int]) -> Array:
     """[nights]: of mean 0, and begun by the first cut and ended after the last one, so that it explains the most."""
-    starts, ends = np.arange(cuts[0] + 1)[:, None, None], np.arange(cuts[-1], len(values))[None, :, None]
-    ramps = np.clip((np.arange(len(values)) - starts) / (ends - starts), 0, 1).reshape(-1, len(values))
-    ramps -= ramps.mean(axis=1, keepdims=True)
-    explained = np.square(ramps @ values) / np.square(ramps).sum(axis=1)
-    best: Array = ramps[np.argmax(explained)]
+    nights, ends = np.arange(len(values)), np.arange(cuts[-1], len(values))[:, None]
+    most, best = -math.inf, np.zeros(len(values))
+    for start in range(cuts[0] + 1):  # All at once take a gigabyte where the first cut is far from the first night.
+        ramps = np.clip((nights - start) / (ends - start), 0, 1)
+        ramps -= ramps.mean(axis=1, keepdims=True)
+        explained = np.square(ramps @ values) / np.square(ramps).sum(axis=1)
+        at = int(np.argmax(explained))
+        if explained[at] > most:
+            most, best = float(explained[at]), ramps[at]
     return best
 
 

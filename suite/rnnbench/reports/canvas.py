@@ -13,6 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from rnnbench.reports.drawing import save_figure
 from rnnbench.reports.escape import LONGEST_IN_PICTURE, drawable, in_picture
 from rnnbench.reports.panels import Line, Panels
@@ -56,10 +59,33 @@ MOST_NUMBERS_BESIDE = 6
 """Numbers along a horizontal axis: they stand side by side."""
 COLUMN_INCHES, LETTER_INCHES, LONGEST_COLUMN = 0.19, 0.075, 40
 """Width of a column that has a name, of a letter of the name, and most letters of a name."""
+NUMBER_POINTS = 7.5
+"""Size of the number beside a mark."""
+NUMBER_OFFSETS = tuple(9.0 * np.array(to) for to in ((1, 0), (0, 1), (-1, 0), (0, -1)))
+"""Where a number may stand beside its mark, in points: about as far as a large mark reaches, and half a number."""
+PANEL_POINTS = np.array((220.0, 160.0))
+"""About the size of a panel, in points: its layout is made when it is drawn."""
+Point = tuple[float, float]
 LONGEST_TITLE = 300
 """Characters of a title."""
 TITLE_CHARACTERS = 13.2
 """Characters of a title to an inch of the panels that it stands over."""
+
+
+def farthest(
+    marks: npt.NDArray[np.float64], taken: Sequence[npt.NDArray[np.float64]]
+) -> tuple[int, npt.NDArray[np.float64]]:
+    """Which of the marks [marks, 2] has a place beside it that is farthest from all that is taken, and its offset.
+
+    All in points. A place outside of the panel is the last choice.
+    """
+
+    def room(choice: tuple[int, npt.NDArray[np.float64]]) -> tuple[bool, float]:
+        place = marks[choice[0]] + choice[1]
+        is_inside = bool(((place >= 0) & (place <= PANEL_POINTS)).all())
+        return is_inside, float(np.hypot(*(np.array(taken) - place).T).min())
+
+    return max(((mark, offset) for mark in range(len(marks)) for offset in NUMBER_OFFSETS), key=room)
 
 
 class Canvas:
@@ -77,6 +103,9 @@ class Canvas:
         for target, colour in colours.items():
             firsts.setdefault(colour, target)
         self._cored = colours.keys() - firsts.values()
+        targets = colours if len(colours) > 1 else ()
+        self._numbers = {target: str(number) for number, target in enumerate(targets, start=1)}
+        self._marks: dict[Any, dict[str, list[Point]]] = {}
         origins = sorted({origin for origin, _ in panels}, key=ORIGINS.index)
         sizes = sorted({hidden for _, hidden in panels})
         width, height = max(4.8, 3.4 * len(sizes)), max(4.6, 1.3 + 2.6 * len(origins))
@@ -123,6 +152,7 @@ class Canvas:
         One call for all of them: Matplotlib takes a millisecond for each.
         """
         colour = self._colours[line.target]
+        self._marks.setdefault(axis, {}).setdefault(line.target, []).extend((x, y) for x, y, _ in points)
         for hollow in (False, True):
             at = [(x, y) for x, y, entry in points if bool(entry.shares) is hollow]
             face, edge = ("white", colour) if hollow else (colour, "white")
@@ -146,6 +176,32 @@ class Canvas:
         xs = [value for at in x for value in (at, at, gap)]
         ys = [value for ends in zip(low, high, strict=True) for value in (*ends, gap)]
         axis.plot(xs, ys, color=self._colours[line.target], alpha=0.55, zorder=2, **look)
+
+    def number_programs(self) -> None:
+        """A number beside one mark of each program in each panel, as the legend has it: it can be read without colour.
+
+        None where there is one program. It stands where the marks and the other numbers are farthest away. The axes
+        must have their final limits.
+        """
+        halo = [self._matplotlib.patheffects.withStroke(linewidth=1.8, foreground="white")]
+        for axis, by_target in self._marks.items() if self._numbers else ():
+            to_panel = axis.transScale + axis.transLimits
+            marks = {target: to_panel.transform(points) * PANEL_POINTS for target, points in by_target.items()}
+            taken = [place for points in marks.values() for place in points]
+            for target in sorted(marks, key=lambda target: len(marks[target])):
+                mark, offset = farthest(marks[target], taken)
+                taken.append(marks[target][mark] + offset)
+                axis.annotate(
+                    self._numbers[target],
+                    by_target[target][mark],
+                    offset,
+                    textcoords="offset points",
+                    fontsize=NUMBER_POINTS,
+                    ha="center",
+                    va="center",
+                    path_effects=halo,
+                    zorder=5,
+                )
 
     def ticks(self, axis: Any, most: int) -> None:
         """Plain numbers along one direction of a logarithmic axis, at most so many.
@@ -204,7 +260,9 @@ class Canvas:
         entries = [entry for line in lines for entry in line.points]
         approximate = {entry.target for entry in entries if entry.approximate}
         programs = {
-            t: _wrapped(f"{t} (approximate)" if t in approximate else t)
+            t: _wrapped(
+                "  ".join(filter(None, (self._numbers.get(t), f"{t} (approximate)" if t in approximate else t)))
+            )
             for t in sorted({line.target for line in lines})
         }
         sections: dict[str, dict[str, Mapping[str, Any]]] = {

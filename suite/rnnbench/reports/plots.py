@@ -187,6 +187,8 @@ def draw_latencies(canvas: Canvas, path: str) -> None:
     looks: dict[str, dict[str, Any]] = {"bar: p90; end above it: p99": {**GREY, "linestyle": "none", "marker": "_"}}
     if any(best.values()):
         looks["lowest median, without kernels"] = BEST
+    if not columns:
+        canvas.number_programs()
     canvas.legend("latency", looks, times=not columns)
 
 
@@ -232,6 +234,7 @@ def _streams(canvas: Canvas) -> None:
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     canvas.label(f"real-time streams on one core, {LOGARITHMIC}", "latency of a frame, ms")
     looks: dict[str, dict[str, Any]] = {"end: p99": {**GREY, "linestyle": "none", "marker": "|"}, "period": PERIOD}
+    canvas.number_programs()
     canvas.legend("frame", looks)
 
 
@@ -266,6 +269,7 @@ def _builds(canvas: Canvas) -> None:
         canvas.ticks(axis.xaxis, MOST_NUMBERS_BESIDE)
     canvas.label(f"build time, s, {LOGARITHMIC}", f"{unit} per step")
     sizes = {str(c): {**GREY, "linestyle": "none", "marker": "o", "markersize": width} for c, width in widths.items()}
+    canvas.number_programs()
     canvas.legend("chunk", sizes)
 
 
@@ -286,6 +290,7 @@ def _growth(canvas: Canvas) -> None:
         _chunk_axis(axis, chunks)
         axis.set_ylim(shortest / 1.5, most * 1.5)
     canvas.label(CHUNKS, "build time, s")
+    canvas.number_programs()
     canvas.legend("growth", {"chunk¹; steeper: chunk²": thin})
 
 

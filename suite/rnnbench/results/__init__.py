@@ -5,7 +5,7 @@
     lowered_form, claims                 the form of a program, and claims that contradict each other
     journal, samples, compressed         writing a run: `append_record`, `write_info`, `save_samples`
     run, store, reading, migrations      reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
-    shards, merge, merged                shards of one plan, and merging them into one run (`docs/fleet.md`)
+    shards, merge, merged_run            shards of one plan, their merge, the run that they are then (`docs/fleet.md`)
     rows, columns, figure_columns        flat rows with documented columns (`docs/results.md`)
     versions, tables                     parts and forms of rows: versions as text, tables of DuckDB
     exports                              a run in the formats of other tools (`docs/exports.md`)
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from rnnbench.results.looks import LOOKS
     from rnnbench.results.lowered_form import LoweredForm, is_lowered_form, lowered_parts, parse_lowered
     from rnnbench.results.merge import MergedRun, Merging, merge_shards, shard_folders, write_merged
-    from rnnbench.results.merged import machine_key, split_by_machine
+    from rnnbench.results.merged_run import machine_key, split_by_machine
     from rnnbench.results.pairs_of_strategies import StrategyPair, strategy_pairs
     from rnnbench.results.ranking import (
         RATIO_CONFIDENCE,

@@ -26,7 +26,7 @@ from rnnbench.file_copies import copy
 from rnnbench.locks import is_free, locked_folder
 from rnnbench.results.compressed import COMPRESSED, RECORDS
 from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
-from rnnbench.results.merged import merged_info, missing_sentences, warnings_of
+from rnnbench.results.merged_run import merged_info, missing_sentences, warnings_of
 from rnnbench.results.reading import StoreError
 from rnnbench.results.run import Run
 from rnnbench.results.samples import FOLDER as SAMPLES

@@ -21,7 +21,7 @@ from rnnbench.results.compressed import COMPRESSED, RECORDS, Decompressed
 from rnnbench.results.dates import wrong_dates
 from rnnbench.results.frozen_model import share_field_sets
 from rnnbench.results.journal import INFO, LONGEST_LINE, unwritable, write_info
-from rnnbench.results.merged import read_merged
+from rnnbench.results.merged_run import read_merged
 from rnnbench.results.migrations import upgrade_info
 from rnnbench.results.reading import DamagedError, Reader, StoreError
 from rnnbench.results.record import Record

@@ -20,7 +20,7 @@ from rnnbench.locks import locked_folder
 from rnnbench.results.exports.export import FolderExport
 from rnnbench.results.exports.measured import ExportedTrial, Figure, exported_trials, machine_facts, started
 from rnnbench.results.identity import fingerprint
-from rnnbench.results.merged import split_by_machine
+from rnnbench.results.merged_run import split_by_machine
 from rnnbench.results.reading import StoreError
 from rnnbench.results.run import Run
 from rnnbench.results.text import file_name, visible

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rnnbench.measure import PATHS
-from rnnbench.results.merged import split_by_machine
+from rnnbench.results.merged_run import split_by_machine
 from rnnbench.results.reading import StoreError
 from rnnbench.results.run import Run
 from rnnbench.results.run_info import RunInfo
