@@ -132,7 +132,7 @@ def _run_or_exit(command: Callable[[Ending], object], ending: Ending, interrupts
     except Exception as error:
         try:
             sentence = _mistake(error)
-        except (OSError, MemoryError, ImportError) as another:  # What it imports to know the error fails, as where /proc is empty.
+        except (OSError, MemoryError, ImportError) as another:  # Of an import in it, as where /proc is empty.
             sentence = _mistake(another)
         if sentence is None:
             raise
