@@ -1,4 +1,4 @@
-"""Where the address space is limited, NumPy's library is loaded with room for its buffers, or not at all."""
+"""Where the address space is limited, NumPy's library and DuckDB are loaded with room for buffers, or not at all."""
 
 from __future__ import annotations
 
@@ -32,6 +32,15 @@ def test_without_room_the_import_raises_and_neither_spins_nor_ends_the_process(m
 
 def test_with_a_little_more_room_it_is_loaded_and_computes():
     assert imported(130) == "300.0"
+
+
+@pytest.mark.parametrize("mebibytes", [700, 1000])
+def test_without_room_for_it_a_database_is_not_loaded(mebibytes):
+    """With 150 to 800 MiB it died of SIGSEGV now and then."""
+    script = IMPORTS.replace("import numpy", "import duckdb")
+    command = [sys.executable, "-c", script, str(mebibytes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    assert done.stdout.strip() == "the limit of the address space leaves no 1024 MiB for DuckDB"
 
 
 def imported(mebibytes: int) -> str:

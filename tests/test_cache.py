@@ -173,6 +173,21 @@ def test_a_sum_of_bytes_that_cannot_be_is_counted_anew(built, tmp_path):
     assert [use.entries for use in cache.uses()] == [1]
 
 
+@pytest.mark.parametrize("at", ["rnnbench.cache.write_text", "pathlib.Path.rename"])
+def test_a_kill_while_an_entry_comes_leaves_no_sum_that_is_too_small(built, tmp_path, monkeypatch, at):
+    """The cache would exceed its bound by each such entry."""
+    cache = Cache(CacheFolder(tmp_path / "cache", 10_000))
+    cache.keep("iree", KEY, built, FACTS)
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(at, killed)
+    with pytest.raises(KeyboardInterrupt):
+        cache.keep("iree", {"seed": 1}, built, FACTS)
+    assert int((tmp_path / "cache/.bytes").read_text()) >= sum(use.nbytes for use in cache.uses())
+
+
 def test_what_cannot_be_read_counts_and_goes_first(built, tmp_path):
     """As the entries of a release with another format."""
     cache = Cache(CacheFolder(tmp_path / "cache", 1500))

@@ -245,6 +245,11 @@ def test_a_link_is_read_and_never_written_in_place(tmp_path):
     assert file.read_text() == "of somebody"
 
 
+def test_an_error_of_looking_at_an_open_file_names_it():
+    with pytest.raises(OSError, match=r"Bad file descriptor: 'run\.json'"):
+        disk.require_plain(-1, Path("run.json"))
+
+
 def test_a_damaged_file_of_terabytes_takes_no_memory(tmp_path):
     file = tmp_path / "run.json"
     disk.write_with_copy(file, b"{}")

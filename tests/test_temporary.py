@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -85,6 +86,17 @@ def test_where_none_can_be_made_the_users_is_used(users, monkeypatch):
     assert folder.variables == {}
     folder.remove()
     assert Path(tempfile.gettempdir()) == users
+
+
+def test_one_whose_rights_cannot_be_set_is_not_left(users, monkeypatch):
+    """As on a disk of Windows that was mounted for another user."""
+
+    def refused(path, mode):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+
+    monkeypatch.setattr(Path, "chmod", refused)
+    assert TemporaryFolder().path is None
+    assert not list(users.iterdir())
 
 
 def test_the_folder_of_a_process_that_its_child_removed_is_made_again(monkeypatch):

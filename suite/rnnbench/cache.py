@@ -150,8 +150,8 @@ class Cache:
                 write_bytes(making / ENTRY, text_with_digest(json.dumps(entry.model_dump(mode="json"))))
                 with self._locked():
                     remove_anything(place)
-                    making.rename(place)
                     self._note_growth(entry.nbytes)
+                    making.rename(place)
 
     def find(self, kind: str, of: Mapping[str, Any]) -> Entry | None:
         """An entry that has no files. None where there is no such entry, or a damaged one, which is removed."""
@@ -192,21 +192,25 @@ class Cache:
                     remove_folder(left)
 
     def _note_growth(self, nbytes: int) -> None:
-        """Count new bytes, and remove entries where there are too many. Nobody else counts meanwhile.
+        """Count bytes that come, and remove entries where there are too many. Nobody else counts meanwhile.
 
-        The file with their sum makes it needless to look at every entry each time. Without it they are looked at.
+        The file with their sum makes it needless to look at every entry each time. Without it they are looked at. It is
+        written before they come: where this process is killed in between, the sum is too large, and is counted anew.
         """
         noted = read_cached(self._total, lambda path: int(read_plain(path)))
         total = None if noted is None or noted < 0 else noted + nbytes
         if total is None or total > self._folder.bound:
-            total = self._evict()
+            total = self._evict(nbytes)
         write_text(self._total, f"{total}\n")
 
-    def _evict(self) -> int:
-        """Remove what was used longest ago while there is more than the bound. Returns the bytes that are left."""
+    def _evict(self, coming: int) -> int:
+        """Remove what was used longest ago while there is more than the bound, with the bytes that come.
+
+        Returns the bytes that are there then, with them.
+        """
         self.remove_abandoned()
         entries = sorted(self._entries())
-        total = sum(entry.nbytes for entry in entries)
+        total = coming + sum(entry.nbytes for entry in entries)
         if total <= self._folder.bound:
             return total
         for entry in entries:

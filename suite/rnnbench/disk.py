@@ -117,7 +117,8 @@ def read_plain(path: Path) -> bytes:
     One that is damaged may say that it has terabytes, and would take all memory.
     """
     with open_plain(path) as file:
-        nbytes = os.fstat(file.fileno()).st_size
+        with _named(path):
+            nbytes = os.fstat(file.fileno()).st_size
         if nbytes > MOST_READ:
             raise OSError(errno.ENOTSUP, f"{nbytes:,} bytes, where no file has more than {MOST_READ:,}", str(path))
         return file.read()
@@ -144,7 +145,8 @@ def open_own(path: Path, flags: int) -> int:
 
 def require_plain(descriptor: int, path: Path) -> None:
     """Raises OSError where the descriptor is not that of a plain file."""
-    mode = os.fstat(descriptor).st_mode
+    with _named(path):
+        mode = os.fstat(descriptor).st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):

@@ -81,6 +81,8 @@ class TemporaryFolder:
             self.path.mkdir(mode=0o700)
             self.path.chmod(0o700)  # Its user's umask may take his own rights away.
         except OSError:
+            with suppress(OSError):
+                self.path.rmdir()  # It was made where the second call alone failed.
             self.path = None
 
 

@@ -146,6 +146,12 @@ def test_a_closed_standard_stream_is_as_good_as_the_null_device(finished, anothe
     assert ("Latency per call" in done.stdout) == (1 not in closed)
 
 
+def test_an_output_that_is_open_for_reading_alone_is_as_good_as_the_null_device(finished, another):
+    with open(os.devnull) as null:
+        done = compared(finished[0], another, preexec_fn=lambda: os.dup2(null.fileno(), 1))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_table_is_shown_in_an_encoding_without_its_signs_and_in_columns_of_no_number(finished, another):
     done = compared(finished[0], another, env={**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "0"})
     assert (done.returncode, done.stderr) == (0, "")

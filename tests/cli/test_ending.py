@@ -12,6 +12,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from killed_runs import fork, kill_and_resume, left_of, records, start
@@ -274,6 +275,27 @@ def test_an_error_of_the_system_that_is_of_no_file_is_a_traceback():
 
     with pytest.raises(OSError, match="Bad file descriptor"):
         end_well(command)
+
+
+def test_where_an_error_cannot_be_told_what_keeps_it_from_that_is_told(monkeypatch, capsys):
+    """As where /proc is empty: an import of what knows the error fails."""
+    monkeypatch.setitem(sys.modules, "rnnbench.fleet", _NoProc("rnnbench.fleet"))
+
+    def command(_):
+        raise StoreError("no run")
+
+    with pytest.raises(SystemExit) as ended:
+        end_well(command)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "rnnbench: cannot use /proc/meminfo: No such file or directory; mount /proc: rnnbench reads there what the "
+        "kernel says of the machine and of processes\n"
+    )
+
+
+class _NoProc(ModuleType):
+    def __getattr__(self, name):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/proc/meminfo")
 
 
 def test_a_limit_of_threads_is_told_as_one_of_processes_is(capsys):

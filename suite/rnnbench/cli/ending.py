@@ -130,7 +130,10 @@ def _run_or_exit(command: Callable[[Ending], object], ending: Ending, interrupts
         _say(f"Interrupted: nobody reads the output any more.{ending.sentence()}")
         sys.exit(INTERRUPTED)
     except Exception as error:
-        sentence = _mistake(error)
+        try:
+            sentence = _mistake(error)
+        except (OSError, MemoryError, ImportError) as another:  # Of an import in it, as where /proc is empty.
+            sentence = _mistake(another)
         if sentence is None:
             raise
         _say(f"rnnbench: {sentence.rstrip('.')}{ending.sentence() and '.' + ending.sentence()}")

@@ -3,14 +3,15 @@ them."""
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -30,8 +31,9 @@ _BEGIN, _END = 200, 100
 def make_streams_usable() -> None:
     """Make the standard streams take whatever is printed.
 
-    A closed stream becomes the null device. Otherwise a file that is opened later would get its number, and its output.
-    Characters that an encoding lacks are shown as escapes.
+    A stream that is closed, or an output that is open for reading alone, becomes the null device. Otherwise a file that
+    is opened later would get the number of a closed one, and its output. Characters that an encoding lacks are shown as
+    escapes.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -40,6 +42,15 @@ def make_streams_usable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+            _make_writable(stream)
+
+
+def _make_writable(stream: TextIO) -> None:
+    with suppress(OSError, ValueError):  # It has no descriptor.
+        number = stream.fileno()
+        if fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            with open(os.devnull, "w") as null:
+                os.dup2(null.fileno(), number)
 
 
 def tell(text: object, *, is_error: bool = False) -> None:
