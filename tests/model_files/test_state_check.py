@@ -403,6 +403,25 @@ def test_halves_of_zeros_and_of_tiny_values_are_equal(tmp_path, small):
     assert check.is_stream
 
 
+@pytest.mark.parametrize(
+    ("steps", "value", "is_stream"),
+    [((STEPS, 2 * STEPS), -np.inf, True), ((2 * STEPS,), np.nan, False), ((STEPS,), -np.inf, False)],
+)
+def test_halves_with_results_that_are_not_finite(tmp_path, steps, value, is_stream):
+    """A score of what a mask forbids is minus infinity in every call; one that is NaN in the whole alone is a fault."""
+    path = files.saved(files.recurrent("GRU"), tmp_path / "network.onnx")
+    description = describe(path)
+
+    def masked(arrays, results):
+        if len(arrays["x"]) in steps:
+            results["y"][..., 0] = value
+        return results
+
+    check = check_state(OtherOracle(oracle_of(path), masked), description, section_of(description, path.name))
+    assert check.is_stream == is_stream
+    assert check.halves == pytest.approx(0.0 if is_stream else np.inf)
+
+
 def test_whole_numbers_are_drawn_from_their_whole_range(tmp_path):
     path = files.saved(files.embedding(), tmp_path / "tokens.onnx")
     section = FileSection(path.name, {"h": "next_h"}, batch=0, ranges={"tokens": (5, 6)})

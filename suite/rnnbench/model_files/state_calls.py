@@ -347,12 +347,16 @@ def _differ(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> float:
+    """The largest difference, relative to 1 where all values are smaller. Equal infinities do not differ; NaN does."""
     if one.shape != other.shape:
         return float("inf")
     if one.size == 0 or one.dtype.kind not in "fiu":
         return 0.0 if np.array_equal(one, other) else float("inf")
     one, other = one.astype(np.float64), other.astype(np.float64)
-    return float(np.abs(one - other).max() / max(1.0, np.abs(one).max()))
+    differing = one != other
+    apart = np.abs(one[differing] - other[differing]).max(initial=0.0)
+    largest = np.abs(one[np.isfinite(one)]).max(initial=1.0)
+    return float(apart / largest) if np.isfinite(apart) else float("inf")
 
 
 def _time_axis(array: ArrayDescription, whole: np.ndarray, first: np.ndarray, second: np.ndarray) -> int | None:

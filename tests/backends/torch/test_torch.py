@@ -437,6 +437,15 @@ def test_state_that_others_still_read_is_not_overwritten() -> None:
         np.testing.assert_array_equal(torch.stack(state), expected)
 
 
+def test_one_tensor_that_is_two_states_and_y_is_computed_once() -> None:
+    recorder, state = Recorder(torch.float32), (torch.full((1, 2), 2.0), torch.full((1, 2), 3.0))
+    product = recorder.mul(*state)
+    calls, y = in_place(recorder.take(), state, (product, product), product)
+    for call in calls:
+        call.call()()
+    assert [tensor.tolist() for tensor in (*state, y)] == 3 * [[[6.0, 6.0]]]
+
+
 @pytest.mark.parametrize(("route", "time"), [("eager", "looped"), ("script", "unrolled")])
 def test_a_convolution_over_time_and_frequency_is_one_product(tmp_path, route, time) -> None:
     """Slices and a product for each of the 12 frequencies of both took twice as long."""

@@ -91,10 +91,17 @@ def _in_place(
 ) -> tuple[list[Call], np.ndarray]:
     """The calls of a pass with those that store the state after it in `state`, and where its y can be read then.
 
-    A y that is a part of the state is read from there, since the state of a row that has ended is zero.
+    A y that is a part of the state is read from there, since the state of a row that has ended is zero. What is a part
+    of the state before the pass is copied before it is overwritten.
     """
-    stores = [partial(np.copyto, array, new) for array, new in zip(state, after, strict=True)]
-    kept = next((array for array, new in zip(state, after, strict=True) if new is output), output)
+    values = [output, *after]
+    for place, value in enumerate(values):
+        if any(np.may_share_memory(value, old) for old in state):
+            values[place] = value.copy()
+            calls = [*calls, partial(np.copyto, values[place], value)]
+    output, *new_state = values
+    stores = [partial(np.copyto, array, new) for array, new in zip(state, new_state, strict=True)]
+    kept = next((array for array, new in zip(state, new_state, strict=True) if new is output), output)
     return calls + stores, kept
 
 

@@ -219,7 +219,9 @@ def in_place(
             values[place] = calls[-1].out
     for place, old in enumerate(old_state, start=1):
         new = values[place]
-        if _may_overwrite(calls, old, new, values):
+        # The same new state may be that of a place before this one, where it is read from now on.
+        is_stored = any(new is earlier for earlier in old_state[: place - 1])
+        if not is_stored and _may_overwrite(calls, old, new, values):
             calls = [_with_tensor_replaced(call, new, old) for call in calls]
         else:
             copies.append(RecordedCall(_copy, (new,), old))
