@@ -94,7 +94,7 @@ def test_a_case_of_whole_numbers_says_their_range(rnnbench, folder):
     told = rnnbench(
         "new", "tokens.onnx", "-o", "t.yaml", "--set", "batch=0", "--set", "state.h=next_h", status=2
     ).stderr
-    assert "ranges: {tokens: [0, 99]}" in told
+    assert "ranges: {tokens: [0, 99]} in a case, or --set 'ranges.tokens=[0, 99]' for `new` and `inspect`" in told
     answers = ("--set", "batch=0", "--set", "state.h=next_h", "--set", "ranges.tokens=[0, 9]")
     rnnbench("new", "tokens.onnx", "-o", "t.yaml", *answers)
     assert yaml.safe_load((folder / "t.yaml").read_text())["model"]["ranges"] == {"tokens": [0, 9]}
@@ -171,3 +171,14 @@ def test_what_its_user_should_know_is_told_and_in_the_case(rnnbench, folder):
     assert "note: h begins in the file with values that are not zero" in told
     assert "# h begins in the file with values that are not zero" in (folder / "kept.yaml").read_text()
     assert "2 trials" in rnnbench("list", "kept.yaml", "--backend=iree:stablehlo").stderr
+
+
+def test_an_answer_that_a_message_shows_can_be_given(rnnbench, folder):
+    proto = files.recurrent("GRU")
+    proto.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "width"
+    files.saved(proto, folder / "wide.onnx")
+    told = rnnbench("new", "wide.onnx", "-o", "w.yaml", status=2).stderr
+    words = shlex.split(told.partition("--set")[2])
+    assert words[0] == "sizes.x.2=16"
+    rnnbench("new", "wide.onnx", "-o", "w.yaml", "--set", words[0].replace("16", "3"))
+    assert "4 trials" in rnnbench("list", "w.yaml", "--backend=onnxruntime").stderr

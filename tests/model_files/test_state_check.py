@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -183,7 +184,17 @@ def test_a_state_that_is_no_number_is_not_called_lost(tmp_path):
     proto = files.cell("x", ["h"], ["next_h"])
     (recurrent,) = (each for each in proto.graph.initializer if each.name == "~R0")
     recurrent.CopyFrom(files.weight("~R0", np.full((4, 4), np.nan, np.float32)))
-    with pytest.raises(ModelFileError, match="h becomes NaN or infinite in a call"):
+    with pytest.raises(ModelFileError, match=r"h becomes NaN .*: ~R0 \(16 of 16 numbers\)"):
+        checked(tmp_path, proto, "state.h=next_h")
+
+
+def test_a_state_that_overflows_is_told_how_to_say_the_range_of_the_inputs(tmp_path):
+    names = ["x", "a", "b", "c", "d"]
+    nodes = [helper.make_node("Exp", [one], [other]) for one, other in itertools.pairwise(names)]
+    nodes.append(helper.make_node("Add", ["d", "h"], ["next_h"]))
+    ends = files.arrays(("x", (1, 40)), ("h", (1, 40))), files.arrays(("next_h", (1, 40)))
+    proto = files.model(nodes, *ends)
+    with pytest.raises(ModelFileError, match=r"--set 'ranges.x=\[0, 1\]' for `new` and `inspect`"):
         checked(tmp_path, proto, "state.h=next_h")
 
 

@@ -15,6 +15,7 @@ from rnnbench.model_files.description import (
     Constant,
     Dim,
     FileDescription,
+    answer_in_case,
     option,
     same_elements,
     sized,
@@ -167,8 +168,8 @@ def _check_types(streams: Sequence[ArrayDescription], beside: UserInputs, floats
         elif not beside.inputs and array.name not in beside.ranges:
             raise ModelFileError(
                 f"{array.name} is {array.dtype}, and the file does not say which numbers it takes; say what they are, "
-                f"as in ranges: {{{array.name}: [0, 99]}}, or give inputs, or give its value under `constants`, if it "
-                "is the same in every call"
+                f"as in {answer_in_case('ranges', array.name, '[0, 99]')}; or give inputs, or give its value under "
+                "`constants`, if it is the same in every call"
             )
 
 
@@ -222,7 +223,7 @@ def constant_of(array: ArrayDescription, value: Constant | None) -> Constant:
     """The value of an input that is the same in every call. Raises ModelFileError where its type cannot hold it."""
     name, kind = array.name, array.dtype
     if value is None:
-        told = f"the constant {name} has no value; write one, as in constants: {{{name}: 16000}}"
+        told = f"the constant {name} has no value; write one, as in {answer_in_case('constants', name, '16000')}"
         raise ModelFileError(told, "constants", name)
     if kind not in (*INTEGERS, *CONSTANT_FLOATS, "bool"):
         raise ModelFileError(
@@ -257,7 +258,8 @@ def constant_shape(
     for axis, dim in enumerate(array.shape):
         if not isinstance(dim, int) and (dim is None or dim not in rows):
             raise ModelFileError(
-                f"size {axis} of the constant {array.name} is open; write sizes: {{{array.name}.{axis}: 1}}",
+                f"size {axis} of the constant {array.name} is open; write "
+                f"{answer_in_case('sizes', f'{array.name}.{axis}', '1')}",
                 "constants",
                 array.name,
             )
@@ -311,10 +313,11 @@ def _axes_of_output(
         time = axes.time
     if axes.time is not None and time is None:
         fixed = array.shape[axes.time] if same and array.shape and array.shape[axes.time] != 1 else 16
+        size = answer_in_case("sizes", f"{stream.name}.{axes.time}", str(fixed))
         raise ModelFileError(
-            f"{array.name} has no axis of time, and the suite compares what each step gives; with time: null and a "
-            f"fixed number of steps (sizes: {{{stream.name}.{axes.time}: {fixed}}}, where it is open) a call is one "
-            "step by itself; or leave it out (outputs: those that are compared)"
+            f"{array.name} has no axis of time, and the suite compares what each step gives; with time: null "
+            f"({option('time=null')}) and a fixed number of steps a call is one step by itself (where the number is "
+            f"open: {size}); or leave it out (outputs: those that are compared)"
         )
     batch = axes.batch if same and array.batch is None else batch_axis(array, rows, axes.batch, stream)
     return Axes(time if axes.time is not None else None, batch if axes.batch is not None else None)
@@ -341,7 +344,7 @@ def _array(array: ArrayDescription, axes: Axes) -> FileArray:
         if not isinstance(dim, int) and axis not in named:
             raise ModelFileError(
                 f"the size of axis {axis} of {array.name} is not fixed; say what it is (time or batch), or how large "
-                f"(sizes: {{{array.name}.{axis}: 16}}); a state has the same size in every call"
+                f"({answer_in_case('sizes', f'{array.name}.{axis}', '16')}); a state has the same size in every call"
             )
     dims = tuple(dim if isinstance(dim, int) else str(dim) for dim in shape)
     return FileArray(name=array.name, shape=dims, dtype=array.dtype, is_new=True)

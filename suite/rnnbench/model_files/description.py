@@ -133,6 +133,11 @@ class FileDescription:
         return tuple(array for array in self.arrays if array.role in roles)
 
 
+def answer_in_case(key: str, name: str, value: str) -> str:
+    """An answer as the section `model` of a case has it, and as `new` and `inspect` take it."""
+    return f"{key}: {{{name}: {value}}} in a case, or {option(f'{key}.{name}={value}')} for `new` and `inspect`"
+
+
 def questions_of_axes(streams: Sequence[ArrayDescription]) -> Iterator[Question]:
     """What is not known of the axes of the inputs that are new in each call."""
     if not streams:

@@ -20,7 +20,6 @@ from rnnbench.model_files.file_bytes import require_unchanged
 from rnnbench.model_files.formats import Oracle
 from rnnbench.model_files.given_arrays import GivenArrays
 from rnnbench.model_files.reading import oracle_of
-from rnnbench.outside_text import safe_text
 from rnnbench.rnn import (
     DTYPES,
     Activations,
@@ -38,8 +37,6 @@ from rnnbench.rnn import (
 )
 
 V = TypeVar("V")
-NAMED = 3
-"""Weights that a message names."""
 STATE_STEPS = 3
 """Steps of the run whose states of whole numbers are drawn ones."""
 
@@ -110,14 +107,7 @@ class FileNetwork(Network):
         return {array.name: slice(*ends[place : place + 2]) for place, array in enumerate(self.results)}
 
     def weights_not_finite(self) -> str:
-        found = []
-        for name, array in _oracle(self.path, self.sha256, self.external).weights():
-            # NumPy has no kind of its own for bfloat16.
-            finite = array.dtype.kind not in "fV" or np.isfinite(array.astype(np.float64))
-            if wrong := array.size - np.count_nonzero(np.broadcast_to(finite, array.shape)):
-                found.append(f"{safe_text(name, 80)} ({wrong:,} of {array.size:,} numbers)")
-        others = f" and {len(found) - NAMED} others" if len(found) > NAMED else ""
-        return ", ".join(found[:NAMED]) + others
+        return _oracle(self.path, self.sha256, self.external).weights_not_finite()
 
     def state_dtype(self, name: str, dtype: str) -> str:
         return next(state.before.dtype for state in self.states if state.name == name)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rnnbench.model_files.calling import INTEGERS, NO_INPUT, batch_axis, constant_of, constant_shape
-from rnnbench.model_files.description import ArrayDescription, FileDescription, option
+from rnnbench.model_files.description import ArrayDescription, FileDescription, answer_in_case, option
 from rnnbench.model_files.errors import ModelFileError
 from rnnbench.model_files.file_arrays import BATCH
 from rnnbench.model_files.formats import Oracle
@@ -87,7 +87,9 @@ class _Calls:
         carried = self._next(first)
         for name, value in carried.items():
             if value.dtype.kind == "f" and not np.isfinite(value).all():
-                raise ModelFileError(f"{name} becomes NaN or infinite in a call, so no state can be checked")
+                raise ModelFileError(
+                    f"{name} becomes NaN or infinite in a call, so no state can be checked; {self._why_not_finite()}"
+                )
         second = self._run(second_x, carried)
         # From zeros, a state that begins with what another one was stays zero for a while.
         calls = [_Call(first_x, zero, first), _Call(second_x, carried, second), self._call_from_drawn(second_x)]
@@ -267,7 +269,8 @@ class _Calls:
                 for axis, (declared, actual) in sizes
             ):
                 raise ModelFileError(
-                    f"{array.name} has the shape {list(shape)}, and the file declares {array.shown_shape}; correct that"
+                    f"{array.name} has the shape {list(shape)}, and the file declares {array.shown_shape}; correct "
+                    "that, as by what onnx.helper.make_tensor_value_info makes, in place of what `graph.output` has"
                 )
             time = array.time if self._has_open_steps() and array.role == "output" else None
             if time is not None and not isinstance((array.shape or shape)[time], int) and shape[time] != STEPS:
@@ -289,6 +292,12 @@ class _Calls:
                 "the same size in every call, so export a cache that grows as one of a fixed size"
             )
         return value.reshape(shape)
+
+    def _why_not_finite(self) -> str:
+        if wrong := self._oracle.weights_not_finite():
+            return f"weights that are NaN or infinite: {wrong}. Export the network again"
+        first = self._streams[0].name
+        return f"if inputs must be within a range, say so: {answer_in_case('ranges', first, '[0, 1]')}"
 
     def _inputs(self) -> dict[str, np.ndarray]:
         return {array.name: self._drawn(array) for array in self._streams}
@@ -325,7 +334,7 @@ class _Calls:
             if not isinstance(size, int) and axis not in open_sizes:
                 raise ModelFileError(
                     f"size {axis} of {array.name} is open, and is neither time nor batch; say how large it is, as in "
-                    f"sizes: {{{array.name}.{axis}: 16}}{_FIXED_SIZE if is_state else ''}"
+                    f"{answer_in_case('sizes', f'{array.name}.{axis}', '16')}{_FIXED_SIZE if is_state else ''}"
                 )
             sizes.append(size if isinstance(size, int) else open_sizes[axis])
         return tuple(sizes)

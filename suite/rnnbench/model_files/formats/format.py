@@ -13,7 +13,11 @@ from typing import Self
 import numpy as np
 
 from rnnbench.model_files.description import FileDescription
+from rnnbench.outside_text import safe_text
 from rnnbench.rnn import Arithmetic
+
+NAMED = 3
+"""Weights that a message names."""
 
 
 class Oracle(ABC):
@@ -49,6 +53,17 @@ class Oracle(ABC):
     def weights(self) -> Iterable[tuple[str, np.ndarray]]:
         """The numbers of the file with their names, as far as a user could find them there."""
         return ()
+
+    def weights_not_finite(self) -> str:
+        """The weights that have NaN or infinities, in words; empty where none has."""
+        found = []
+        for name, array in self.weights():
+            # NumPy has no kind of its own for bfloat16.
+            finite = array.dtype.kind not in "fV" or np.isfinite(array.astype(np.float64))
+            if wrong := array.size - np.count_nonzero(np.broadcast_to(finite, array.shape)):
+                found.append(f"{safe_text(name, 80)} ({wrong:,} of {array.size:,} numbers)")
+        others = f" and {len(found) - NAMED} others" if len(found) > NAMED else ""
+        return ", ".join(found[:NAMED]) + others
 
 
 @dataclass(frozen=True)

@@ -443,7 +443,7 @@ def test_an_input_that_is_no_tensor_is_refused(tmp_path):
         [helper.make_tensor_sequence_value_info("s", files.FLOAT, None)],
         files.arrays(("n", files.INT64, ())),
     )
-    with pytest.raises(ModelFileError, match="'s' is a value of the kind sequence; inputs and outputs"):
+    with pytest.raises(ModelFileError, match="'s' is a value of the kind sequence; make each of its tensors"):
         described(tmp_path, proto)
 
 

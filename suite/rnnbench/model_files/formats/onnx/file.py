@@ -139,7 +139,7 @@ def _check_arrays(model: Any) -> None:
             raise ModelFileError(f"an input or output is called {shown}; up to {most} printable characters are read")
         if kind != "tensor_type":
             kind_in_words = f"a value of the kind {kind.removesuffix('_type')}" if kind else "a value without a type"
-            raise ModelFileError(f"{shown} is {kind_in_words}; inputs and outputs that are tensors are read")
+            raise ModelFileError(f"{shown} is {kind_in_words}; make each of its tensors an input or output of its own")
         if types.get(element := value.type.tensor_type.elem_type, "UNDEFINED") == "UNDEFINED":
             raise ModelFileError(
                 f"{shown} has elements of the type {element}, which is not known; give it one of ONNX's types"

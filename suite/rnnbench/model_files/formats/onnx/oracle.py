@@ -175,7 +175,10 @@ def _refuse(model: Any) -> None:
                 f"with opset {_SCAN_WITHOUT_BATCH} or later"
             )
         if node.domain in ("", "ai.onnx") and node.op_type in _WHY:
-            raise ModelFileError(f"{node.op_type} {_WHY[node.op_type]}, so there is no float64 result to compare with")
+            raise ModelFileError(
+                f"{node.op_type} {_WHY[node.op_type]}, so there is no float64 result to compare with; export the "
+                "network without it"
+            )
         if node.domain not in ("", "ai.onnx", "ai.onnx.ml", INTERNAL) and not dynamic.is_dynamic_lstm(node):
             called = safe_text(f"{node.domain}.{node.op_type}", 100)
             raise ModelFileError(f"{called} is no operator of ONNX, so its float64 result is not known; {INSTEAD}")

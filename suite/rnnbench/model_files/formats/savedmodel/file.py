@@ -119,7 +119,8 @@ class _Reader:
         if chosen is None:
             shown = safe_text(", ".join(names) or "none", 200)
             raise ModelFileError(
-                f"it has the signatures {shown}; one that is called {MAIN} is read, or the only one with inputs"
+                f"it has the signatures {shown}; one that is called {MAIN} is read, or the only one with inputs. Save "
+                "the network again with the one to run: tf.saved_model.save(MODULE, FOLDER, signatures=FUNCTION)"
             )
         signature = signatures[chosen]
         if not signature.inputs or not signature.outputs:

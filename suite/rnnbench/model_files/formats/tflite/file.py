@@ -158,7 +158,7 @@ class _Reader:
                 raise ModelFileError(
                     f"it needs {safe_text(name, 60)}, an operator of TensorFlow (SELECT_TF_OPS), without which LiteRT "
                     "does not run it; convert the network again with a fixed batch ([1, steps, inputs]), for which the "
-                    "converter writes LiteRT's own LSTM, or with unroll=True, or give its .keras or .h5 file"
+                    "converter writes operators of LiteRT's own, or with unroll=True, or give its .keras or .h5 file"
                 )
             return f"custom {name}"
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
@@ -262,7 +262,9 @@ class _Reader:
         if chosen is None:
             named = ", ".join(signatures)
             raise ModelFileError(
-                f"it has the signatures {named}; one that is called {_MAIN} is read, or the only one with inputs"
+                f"it has the signatures {named}; one that is called {_MAIN} is read, or the only one with inputs. "
+                "Convert the network again with the one to run: TFLiteConverter.from_saved_model(FOLDER, "
+                "signature_keys=[NAME])"
             )
         return int(signatures[chosen].SubgraphIndex()), signatures[chosen]
 
