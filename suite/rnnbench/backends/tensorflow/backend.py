@@ -135,7 +135,7 @@ def _is_built_with_cuda() -> bool:
 def _origin(request: Request) -> Origin:
     if request.file is not None:
         return "imported"
-    return "library" if is_keras(request.route) else "authored"
+    return "library" if is_keras(request.route) or request.strategy.time == FUSED else "authored"
 
 
 def _module(request: Request, jit: bool) -> Any:
@@ -185,6 +185,8 @@ def _notes(request: Request, function: Any) -> tuple[str, ...]:
     elif is_keras(request.route):
         notes.append("Keras has the batch first: x and y are transposed inside the call")
         notes.append(_form_note(request))
+    elif request.strategy.time == FUSED:
+        notes.append("the operator multiplies x and h side by side by one matrix, one step after the other")
     elif not request.model.is_exact:
         notes.append("the input projection of all steps of a call is one product, outside any loop")
     return tuple(notes)

@@ -18,9 +18,9 @@ KERAS = "Tanh|Relu"
 """Operations that show that a copy of a cell is there. Products with x do not: they are hoisted and merged."""
 AUTHORED = f"{KERAS}|Sigmoid|MatMul|add"
 """The same of a layer's body, which has no product with x alone."""
-CUDNN = "CudnnRNN"
-"""How the names of cuDNN's operators in TensorFlow begin."""
-ARITHMETIC = rf"MatMul|Sigmoid|{KERAS}|{CUDNN}"
+OPERATORS = ("CudnnRNN", "BlockLSTM")
+"""How the names of TensorFlow's recurrent operators begin: cuDNN's, and the LSTM for the processor."""
+ARITHMETIC = rf"MatMul|Sigmoid|{KERAS}|{'|'.join(OPERATORS)}"
 """Parts of the names of operators that compute a network, fused ones and oneDNN's too (`_MklFusedMatMul`)."""
 _NO_WORK = {"Const", "Identity"}
 """Nodes that may have an operation's name without being that operation."""
@@ -54,7 +54,7 @@ def lowered(graph: Any, marks: str, time: str) -> str:
     loops = [set().union(*(work.get(name, set()) for name in names)) for names in frames.values()]
     inside = set().union(*frames.values())
     straight = set().union(*(copies for name, copies in work.items() if name not in inside))
-    fused = any(node.op.startswith(CUDNN) for node in graph.node)
+    fused = any(node.op.startswith(OPERATORS) for node in graph.node)
     return describe_lowered([len(copies) for copies in loops if copies], len(straight), fused=fused, time=time)
 
 

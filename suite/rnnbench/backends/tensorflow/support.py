@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rnnbench.backends.base import Request
 from rnnbench.backends.shared import CUDA, ENVIRONMENT, NO_GPU, too_many_threads
-from rnnbench.rnn import FUSED, LAYER_PRIMITIVES
+from rnnbench.rnn import FUSED, LAYER_PRIMITIVES, Model
 
 ROUTES = ("graph", "xla", "keras", "keras-xla")
 READS = {
@@ -67,8 +67,24 @@ def unsupported(request: Request) -> str:
 
 
 def _unsupported_by_cells(request: Request) -> str:
-    if request.strategy.time == FUSED:
-        return "TensorFlow has no RNN operator for the CPU. The fused form of Keras is on the route keras."
+    return _not_block_lstm(request) if request.strategy.time == FUSED else ""
+
+
+def _not_block_lstm(request: Request) -> str:
+    """Why TensorFlow's operator for LSTMs cannot compute a request; empty where it can."""
+    model = request.model
+    if request.device == CUDA:
+        return "On CUDA the fused form is cuDNN's operator, on the route keras."
+    if is_compiled(request.route):
+        return "XLA has no kernel for TensorFlow's LSTM operator (BlockLSTMV2). It is on the route graph."
+    if not isinstance(model, Model) or model.cell != "lstm":
+        return "TensorFlow's recurrent operator for the processor (BlockLSTMV2) is for LSTMs alone."
+    if model.projection or model.clip is not None or model.other_activations:
+        return "TensorFlow's LSTM operator (BlockLSTMV2) has no projection, no clip and no other activations."
+    if request.precision.uniform != "float32":
+        return "TensorFlow's LSTM operator (BlockLSTMV2) has no kernel for float64."
+    if request.ragged:
+        return "TensorFlow's LSTM operator (BlockLSTMV2) has one length for all rows."
     return ""
 
 

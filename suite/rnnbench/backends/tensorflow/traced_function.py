@@ -14,16 +14,18 @@ compound network it is each array, [rows, batch, size].
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import tensorflow as tf
 
 from rnnbench.backends.base import Request
+from rnnbench.backends.tensorflow.block_lstm import layers_of_operators
 from rnnbench.backends.tensorflow.cells import Network
 from rnnbench.backends.tensorflow.compound import TensorflowLoop
 from rnnbench.backends.tensorflow.process import prepare_process
-from rnnbench.rnn import CompoundNetwork
+from rnnbench.rnn import FUSED, CompoundNetwork
 
 __all__ = ["add_state_functions", "authored", "lengths_specs", "prepare_process", "state_specs", "traced", "x_spec"]
 
@@ -32,9 +34,8 @@ Advance = Callable[..., tuple[Any, list[Any]]]
 
 
 def authored(request: Request, copies: int | None, jit: bool) -> Any:
-    """The module of the bodies of the network's layers."""
-    model = request.model
-    advance = _compound(request, model) if isinstance(model, CompoundNetwork) else _layers(request, copies)
+    """The module of the bodies of the network's layers; where the time is `fused`, of operators."""
+    advance = _advance(request, copies)
     specs = state_specs(request)
     module = tf.Module()
     module.state = []
@@ -59,6 +60,13 @@ def authored(request: Request, copies: int | None, jit: bool) -> Any:
         return traced(module, from_zeros, [x_spec(request), *lengths_specs(request)], jit)
     module.state = [tf.Variable(tf.zeros(spec.shape, spec.dtype)) for spec in specs]
     return traced(module, stateful, [x_spec(request)], jit)
+
+
+def _advance(request: Request, copies: int | None) -> Advance:
+    if request.strategy.time == FUSED:
+        return partial(layers_of_operators, request)
+    model = request.model
+    return _compound(request, model) if isinstance(model, CompoundNetwork) else _layers(request, copies)
 
 
 def _layers(request: Request, copies: int | None) -> Advance:
