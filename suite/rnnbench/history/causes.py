@@ -33,7 +33,7 @@ class Causes:
 
     def environment(self, step: Step, members: Sequence[int]) -> str:
         """Why the program did not cause a step of these trials; empty where it may have."""
-        moves = [m for m in self.moves if self.trials.runs_between(members, m.index, step.index) <= NEAR]
+        moves = self._moves_near(step, members)
         for move in moves:
             if abs(step.size) < MACHINE_SHARE * abs(move.size):
                 return f"the machine moved by {_percent(move.size)} at that time, and programs differ in how much"
@@ -50,16 +50,27 @@ class Causes:
                 return f"the anchors alone moved by {_percent(move.size)} at that time: no backend did"
         return ""
 
+    def is_of_anchors_or_program(self, step: Step, members: Sequence[int]) -> bool:
+        """Whether the program stayed as it was while the anchors moved, and too few other programs say which did."""
+        moves = self._moves_near(step, members) if self.measure.anchored_by else []
+        undone = [m for m in moves if abs(step.size + m.size) < MACHINE_SHARE * abs(m.size)]
+        return bool(undone) and len(list(self._shifts_of_others(step, members))) < LEAST_TRIALS
+
+    def _moves_near(self, step: Step, members: Sequence[int]) -> list[Step]:
+        return [m for m in self.moves if self.trials.runs_between(members, m.index, step.index) <= NEAR]
+
     def _shift_of_others(self, step: Step, members: Sequence[int], *, must_be_unchanged: bool) -> float:
         """The median shift of programs of other backends at a step; 0 where there are too few."""
-        backends = {self.trials.backends[k] for k in members}
         shifts = [
             shift
-            for k, shift in self._shifts(step.index)
-            if self.trials.backends[k] not in backends
-            and not (must_be_unchanged and program_change(self.trials, [k], step.index))
+            for k, shift in self._shifts_of_others(step, members)
+            if not (must_be_unchanged and program_change(self.trials, [k], step.index))
         ]
         return float(np.median(shifts)) if len(shifts) >= LEAST_TRIALS else 0.0
+
+    def _shifts_of_others(self, step: Step, members: Sequence[int]) -> Iterator[tuple[int, float]]:
+        backends = {self.trials.backends[k] for k in members}
+        return ((k, shift) for k, shift in self._shifts(step.index) if self.trials.backends[k] not in backends)
 
     def _shifts(self, at: int) -> Iterator[tuple[int, float]]:
         """Each program that was measured before and after a run, with the difference of its weeks there."""

@@ -27,8 +27,10 @@ MEDIAN_ERROR = math.sqrt(math.pi / 2)
 """Standard error of the median over that of the mean, for many values of a normal distribution."""
 HAMPEL_NIGHTS = 7
 HAMPEL_LIMIT = 3.5
-"""A value is an outlier where it is so many deviations away from the median of the nights around it: of the noise of
-the series, and of these nights. Where the noise has just grown, clipped nights would look like a quiet new level."""
+"""A value is an outlier where it is so many deviations of the noise away from the median of the nights around it."""
+SPREAD_NIGHTS, SPREAD_LIMIT = 15, 2.5
+"""It is also so many deviations of these nights around it away. Where the noise has just grown, clipped nights would
+look like a quiet new level."""
 LEAST_NIGHTS = 3
 """Nights of a piece. With two, every bad night beside an outlier would be a change."""
 OVER_NIGHTS = 2
@@ -127,13 +129,18 @@ def clip(values: Array, deviation: float) -> Array:
     """
     if len(values) < HAMPEL_NIGHTS:
         return values
-    padded = np.pad(values, HAMPEL_NIGHTS // 2, mode="reflect")
-    around = np.lib.stride_tricks.sliding_window_view(padded, HAMPEL_NIGHTS)
-    medians = np.median(around, axis=1)
-    spreads = NORMAL * np.median(np.abs(around - medians[:, None]), axis=1)
-    outlying = np.abs(values - medians) > HAMPEL_LIMIT * np.maximum(deviation, spreads)
+    medians = _rolling_median(values, HAMPEL_NIGHTS)
+    distances = np.abs(values - medians)
+    spreads = NORMAL * _rolling_median(distances, SPREAD_NIGHTS)
+    outlying = distances > np.maximum(HAMPEL_LIMIT * deviation, SPREAD_LIMIT * spreads)
     outlying[-2:] = False
     return np.where(outlying, medians, values)
+
+
+def _rolling_median(values: Array, nights: int) -> Array:
+    padded = np.pad(values, nights // 2, mode="reflect")
+    around: Array = np.sort(np.lib.stride_tricks.sliding_window_view(padded, nights), axis=1)
+    return around[:, nights // 2]
 
 
 def find_cuts(series: Sequence[Array], penalty: float) -> list[list[int]]:

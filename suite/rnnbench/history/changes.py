@@ -134,8 +134,24 @@ def changes_of(machine: str, trials: Trials, criteria: ChangeCriteria = PUBLISH)
         )
         for series_step in series_steps
     ]
-    found = _with_drifts(changes, series_steps)
+    found = _with_drifts(*_told(changes, series_steps, causes, criteria))
     return sorted(found, key=lambda c: (LEVELS.index(c.level), c.night, c.subject, c.measure))
+
+
+def _told(
+    changes: Sequence[Change],
+    series_steps: Sequence[_SeriesStep],
+    causes: Mapping[str, Causes],
+    criteria: ChangeCriteria,
+) -> tuple[list[Change], list[_SeriesStep]]:
+    """The changes with their steps. Those that are told without a measurement are certain to be no move of anchors."""
+    both = [
+        (change, one)
+        for change, one in zip(changes, series_steps, strict=True)
+        if change.cause == "environment"
+        or not (criteria.is_strict and causes[change.measure].is_of_anchors_or_program(one.step, one.members))
+    ]
+    return [change for change, _ in both], [one for _, one in both]
 
 
 def _with_drifts(changes: Sequence[Change], series_steps: Sequence[_SeriesStep]) -> Iterator[Change]:
