@@ -83,7 +83,5 @@ def test_a_full_disk_of_temporary_files_is_named(monkeypatch, full):
 def test_a_temporary_file_that_duckdb_cannot_use_is_told(monkeypatch):
     """As at a limit of open files."""
     monkeypatch.setattr(tables, "_path_of", lambda file: "'/missing/file'")
-    with pytest.raises(
-        StoreError, match=r"DuckDB cannot use a temporary file in .*: IO Error: .*; see that"
-    ):
+    with pytest.raises(StoreError, match=r"DuckDB cannot use a temporary file in .*: IO Error: .*; see that"):
         tables.parquet(TYPES, [{"median": 1.0, "reason": ""}], "a test")

@@ -66,8 +66,8 @@ def _temporary_files() -> Iterator[None]:
             raise OSError(of_disk.errno, of_disk.strerror, folder) from error
         if isinstance(error, require("duckdb", "history", "a table").IOException):
             raise StoreError(
-                f"DuckDB cannot use a temporary file in {folder}: {one_line(str(error), _SHOWN)}; see that enough files "
-                f"may be opened (`ulimit -n`), or name another folder with TMPDIR"
+                f"DuckDB cannot use a temporary file in {folder}: {one_line(str(error), _SHOWN)}; see that enough "
+                f"files may be opened (`ulimit -n`), or name another folder with TMPDIR"
             ) from error
         raise
 
