@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pytest
 
-from rnnbench.results import tables
+from rnnbench.results import StoreError, tables
 from rnnbench.results.tables import make_table, open_database
 
 TYPES = {"median": "DOUBLE", "reason": "VARCHAR"}
@@ -78,3 +78,10 @@ def test_a_full_disk_of_temporary_files_is_named(monkeypatch, full):
         tables.parquet(TYPES, rows(), "a test")
     if full:
         assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, tempfile.gettempdir())
+
+
+def test_a_temporary_file_that_duckdb_cannot_use_is_told(monkeypatch):
+    """As at a limit of open files."""
+    monkeypatch.setattr(tables, "_path_of", lambda file: "'/missing/file'")
+    with pytest.raises(StoreError, match=r"DuckDB cannot use a temporary file in .*: IO Error: .*; see that"):
+        tables.parquet(TYPES, [{"median": 1.0, "reason": ""}], "a test")

@@ -14,12 +14,16 @@ from typing import IO, Any
 
 from rnnbench.disk import error_of_disk
 from rnnbench.optional import require
+from rnnbench.outside_text import one_line
+from rnnbench.results.reading import StoreError
 from rnnbench.results.rows import COLUMNS
 
 THREADS = 2
 """Threads of a query. The tables are small, and a machine that measures needs its other cores."""
 LARGEST_ROW = 64 << 20
 """Bytes of a row as JSON."""
+_SHOWN = 400
+"""Characters of an error of DuckDB that are shown."""
 FIGURE = "DOUBLE"
 TIME, COUNT = "TIMESTAMP", "BIGINT"
 TYPES: Mapping[str, str] = {
@@ -41,7 +45,8 @@ TableRows = Iterable[Mapping[str, object]]
 def parquet(types: Mapping[str, str], rows: TableRows, purpose: str) -> bytes:
     """The rows as a Parquet file. A value that its column's type cannot hold is empty.
 
-    Raises OSError, which names the folder of temporary files where that one's disk is full.
+    Raises OSError, which names the folder of temporary files where that one's disk is full, and StoreError where DuckDB
+    cannot use a temporary file, as at a limit of open files.
     """
     with _temporary_files(), tempfile.TemporaryFile() as file, closing(open_database(purpose)) as database:
         options = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
@@ -59,6 +64,11 @@ def _temporary_files() -> Iterator[None]:
         folder = tempfile.gettempdir()
         if of_disk := error_of_disk(Path(folder)):
             raise OSError(of_disk.errno, of_disk.strerror, folder) from error
+        if isinstance(error, require("duckdb", "history", "a table").IOException):
+            raise StoreError(
+                f"DuckDB cannot use a temporary file in {folder}: {one_line(str(error), _SHOWN)}; see that enough "
+                f"files may be opened (`ulimit -n`), or name another folder with TMPDIR"
+            ) from error
         raise
 
 
