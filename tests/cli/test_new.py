@@ -182,3 +182,14 @@ def test_an_answer_that_a_message_shows_can_be_given(rnnbench, folder):
     assert words[0] == "sizes.x.2=16"
     rnnbench("new", "wide.onnx", "-o", "w.yaml", "--set", words[0].replace("16", "3"))
     assert "4 trials" in rnnbench("list", "w.yaml", "--backend=onnxruntime").stderr
+
+
+def test_a_choice_that_is_the_only_output_beside_states_can_be_left_out(rnnbench, folder):
+    proto = files.cell("x", ["h"], ["next_h"])
+    del proto.graph.output[0]
+    proto.graph.node.append(helper.make_node("ArgMax", ["next_h"], ["choice"], axis=1))
+    proto.graph.output.extend(files.arrays(("choice", files.INT64, [1, None])))
+    files.saved(proto, folder / "greedy.onnx")
+    told = rnnbench("new", "greedy.onnx", "-o", "g.yaml", "--set", "state.h=next_h", status=2).stderr
+    assert "or compare the others (--set 'outputs=[next_h]')" in told
+    rnnbench("new", "greedy.onnx", "-o", "g.yaml", "--set", "state.h=next_h", "--set", "outputs=[next_h]")

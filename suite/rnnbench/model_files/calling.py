@@ -128,7 +128,10 @@ def _check(
     if not results:
         raise ModelFileError("it has no outputs, so there is nothing to compare")
     _check_types(streams, beside, floats)
-    compared = [array.name for array in results if array.dtype in floats]
+    next_states = [after for _, after in states]
+    compared = [array.name for array in results if array.dtype in floats] or [
+        array.name for array in next_states if array.dtype in floats
+    ]
     names = ", ".join(compared)
     others = f"; or compare the others ({option(f'outputs=[{names}]')})" if compared else ""
     for array in results:
