@@ -15,7 +15,6 @@ from rnnbench.backends.tensorflow import TensorflowBackend
 NO_PROJECTION = "no projection, no clip and no other activations"
 
 
-@pytest.mark.first(1)
 @pytest.mark.parametrize(
     ("options", "operators"),
     [
