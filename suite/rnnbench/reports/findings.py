@@ -113,9 +113,9 @@ def too_short_table(view: View) -> Table:
         ("program", "strategies", "where", "trials", "why", "checks"),
         tuple(rows),
         text=6,
-        note="These checks have neither passed nor failed. Checks that did not begin need a longer trial (`--set "
-        "limits.trial=1200s`), and `drift` and `memory` a longer time of their own (`--endurance=5s`). The others "
-        "repeat something as often as their time allows, which was too seldom for a verdict.",
+        note="These checks have neither passed nor failed. Checks that did not begin need a longer trial (--set "
+        "limits.trial=1200s), and drift and memory a longer time of their own (--endurance=5s). The others repeat "
+        "something as often as their time allows, which was too seldom for a verdict.",
     )
 
 
