@@ -26,10 +26,6 @@
   let trials;
   let turn = 0;
 
-  /* The geometric mean, as `rnnbench compare` has it: two of them have the ratio that is judged. */
-  function middle(values) {
-    return Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
-  }
   function named(number) {
     const night = index.nights[number];
     return night.started.replace("T", " ").slice(0, 16) + " UTC " + night.run + " [" + night.machine.slice(0, 4) + "]";
@@ -50,8 +46,8 @@
   function read(rows) {
     const read = rows.map(function ([number, outcome, believed, same, power, medians, figures, place]) {
       const latencies = medians.map(function (path) {
-        const values = path.map((value) => rnnbench.decimal(value, power));
-        return values.length ? [values, middle(values)] : 0;
+        const [mean, ...values] = path.map((value) => rnnbench.decimal(value, power));
+        return values.length ? [values, mean] : 0;
       });
       const [trial, workload, target, strategy, chunk, device] = trials.trials[number];
       const setting = trials.settings[place];
