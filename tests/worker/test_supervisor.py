@@ -64,7 +64,8 @@ def test_where_none_starts_the_error_is_that_of_a_limit(none_yet, monkeypatch, t
 
 def test_its_program_ends_with_the_error_of_its_fork():
     without = "import os\ndef fork(): raise BlockingIOError(11, 'no')\nos.fork = fork\n"
-    assert subprocess.run([sys.executable, "-I", "-S", "-c", without + supervisor._PROGRAM]).returncode == errno.EAGAIN
+    command = [sys.executable, "-I", "-S", "-c", without + supervisor._PROGRAM]
+    assert subprocess.run(command, timeout=PATIENCE_S).returncode == errno.EAGAIN
 
 
 WAYS = {
