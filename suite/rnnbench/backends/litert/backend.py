@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from rnnbench.backends.base import ACTIVATIONS, Artifact, Probe, Program, Request, Support
 from rnnbench.backends.litert import store
 from rnnbench.backends.litert.runtime import LitertProgram
+from rnnbench.backends.litert.shared_weights import LEAST_REPEATED_BYTES, repeats_much
 from rnnbench.backends.shared import (
     Abilities,
     cut_matrix,
@@ -59,6 +61,8 @@ class LitertBackend:
 
     def load(self) -> None:
         importlib.import_module("ai_edge_litert.interpreter")
+        with suppress(ImportError):  # 2.1 has no options for it.
+            importlib.import_module("ai_edge_litert.compiled_model")
 
     def build(self, request: Request, cache: Path) -> Program:
         require_support(self, request, Abilities(reads=READS))
@@ -72,7 +76,7 @@ class LitertBackend:
             lowered=stored.facts.lowered,
             origin="library" if request.strategy.time == "fused" else "imported",
             math="exact",
-            notes=(*_notes(request), *int8_notes(request)),
+            notes=(*_notes(request, stored.facts.why_not_compiled), *int8_notes(request)),
         )
         return LitertProgram(request, artifact, stored, lambda: self.build(of_one_step(request), cache))
 
@@ -135,8 +139,15 @@ def _not_fused(request: Request) -> str:
     return ""
 
 
-def _notes(request: Request) -> tuple[str, ...]:
+def _notes(request: Request, why_not_compiled: str) -> tuple[str, ...]:
     notes = ["XNNPACK runs the operators that it supports, which is the interpreter's default"]
+    if why_not_compiled:
+        notes.append(f"each copy of the cell has packed weights of its own: CompiledModel failed ({why_not_compiled})")
+    elif repeats_much(request):
+        notes.append(
+            f"CompiledModel runs the program, not the interpreter: the recurrent weights of all copies have "
+            f"{LEAST_REPEATED_BYTES >> 20} MiB or more, and the copies share them in XNNPACK's cache of packed weights"
+        )
     notes.append("a build imports TensorFlow: its time is separate, its memory is in the build's peak; a load does not")
     if request.strategy.time == "fused":
         notes.append("the model's cell_clip replaces the converter's, which is 10")

@@ -9,6 +9,7 @@ from typing import Any
 from rnnbench.backends.base import Program, Request
 from rnnbench.backends.explanation import Explanation, IrStage, Unreadable, counted
 from rnnbench.backends.litert.flatbuffer import Flatbuffer
+from rnnbench.backends.litert.runtime import LitertProgram
 
 
 def explain(program: Program, request: Request, folder: Path) -> Explanation:
@@ -18,12 +19,13 @@ def explain(program: Program, request: Request, folder: Path) -> Explanation:
     interpreter = Interpreter(model_path=str(path), num_threads=request.threads)
     functions = tuple(_function(name, interpreter) for name in interpreter.get_signature_list())
     state = ""
-    if request.strategy.state == "stitched":
+    shares_weights = isinstance(program, LitertProgram) and program.shares_weights
+    if request.strategy.state == "stitched" and shares_weights:
+        state = "In two sets of buffers: a call reads one and writes the other one; a reset fills them with zeros."
+    elif request.strategy.state == "stitched":
         state = "In the arrays that the last call returned; a reset puts zeros in their place."
     elif request.strategy.state == "stateful" and "set_state" in interpreter.get_signature_list():
-        state = (
-            "In variables of the model, of which each interpreter has its own; a reset calls `set_state` with zeros."
-        )
+        state = "In variables of the model, of which each session has its own; a reset calls `set_state` with zeros."
     elif request.strategy.state == "stateful":
         state = "In variable tensors of the operators, or in arrays of the session; a reset sets them to zeros."
     return Explanation(functions, state, _stages(path, interpreter))
@@ -51,7 +53,7 @@ def _stages(path: Path, interpreter: Any) -> Iterator[IrStage | Unreadable]:
     planned = [str(details["op_name"]) for details in interpreter._get_ops_details()]
     yield IrStage(
         "planned",
-        "The first subgraph as the interpreter loaded it: what XNNPACK takes over is one node, DELEGATE.",
+        "The first subgraph as the interpreter loads it: what XNNPACK takes over is one node, DELEGATE.",
         "".join(f"{name}\n" for name in planned),
         counted(planned),
     )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rnnbench.backends.base import Arrays, Artifact, Bound, Program, ProgramFiles, Request, Session
+from rnnbench.backends.litert.shared_weights import SESSIONS, repeats_much
 from rnnbench.backends.litert.store import Stored
 from rnnbench.backends.shared import ChunkedProgram, ChunkedSession, SynchronousBound
 
@@ -23,8 +24,11 @@ class LitertProgram(ChunkedProgram):
         super().__init__(request, artifact, stored.cached, build_tail)
         self.files = ProgramFiles((stored.path,))
         self.stored = stored
+        self.shares_weights = repeats_much(request) and not stored.facts.why_not_compiled
 
     def open(self) -> Session:
+        if self.shares_weights:
+            return SESSIONS[self.request.strategy.state](self, self.stored.path)
         if self.request.strategy.time == "fused":
             return FusedSession(self)
         kind = {"none": LitertSession, "stitched": StitchedSession, "stateful": StatefulSession}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
 from rnnbench.backends.base import BuildError, OperationStage, Request
+from rnnbench.backends.litert.shared_weights import repeats_much, why_not_compiled
 from rnnbench.disk import read_cached, write_bytes, write_text
 
 FUSED = "UNIDIRECTIONAL_SEQUENCE_LSTM"
@@ -25,6 +26,8 @@ class Facts:
     lowered: str
     fused_state: list[list[int]]
     """The tensors h and c of each fused operator; empty where there is none."""
+    why_not_compiled: str
+    """Why the interpreter runs a program whose copies should share their weights. Empty for all others."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ def load_or_build(request: Request, cache: Path) -> Stored:
     if cached is None:
         data, new_facts = _converted(request)
         write_bytes(path, data)
+        if repeats_much(request):
+            new_facts = replace(new_facts, why_not_compiled=why_not_compiled(path, request.threads))
         write_text(facts, json.dumps(asdict(new_facts)))
     return Stored(path, cached or _read_facts(facts), cached is not None)
 
@@ -71,4 +76,4 @@ def _converted(request: Request) -> tuple[bytes, Facts]:
     if request.precision.weights == "int8":
         model.set_int8_weights(request.weights)
     source_digest = hashlib.sha256(converted).hexdigest()
-    return model.pack(), Facts(source_digest, {OperationStage.COMPILED: model.operations()}, lowered, state)
+    return model.pack(), Facts(source_digest, {OperationStage.COMPILED: model.operations()}, lowered, state, "")
