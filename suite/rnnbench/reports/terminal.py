@@ -147,10 +147,15 @@ def _not_believed(shown: View) -> Iterator[Text]:
 
 
 def _not_fully_checked(shown: View) -> Iterator[Text]:
-    for target, how, at, trials, why, checks in findings.too_short_table(shown).rows:
-        number = count(checks.count(",") + 1, "check")
-        where = _where(target, how, at, trials)
-        yield line(("not fully checked", "yellow"), f" {where}: {number}, {why}: {_shortened(checks)}")
+    """A line for each reason. Which trials they are is in the report."""
+    rows = findings.too_short_table(shown).rows
+    for reason in dict.fromkeys(why for *_, why, _ in rows):
+        trials = sum(int(number) for *_, number, why, _ in rows if why == reason)
+        checks = dict.fromkeys(name for *_, why, names in rows if why == reason for name in names.split(", "))
+        yield line(
+            ("not fully checked", "yellow"),
+            f" {count(trials, 'trial')}, {reason}: {_shortened(', '.join(checks))}; the report says which",
+        )
 
 
 def _expected(shown: View) -> Iterator[Text]:
