@@ -64,7 +64,7 @@ def test_a_trial_whose_record_is_damaged_is_run_again(tmp_path):
 @pytest.mark.parametrize("is_compressed", [False, True], ids=["no records", "cut"])
 def test_a_run_whose_records_are_not_read_to_their_end_is_not_resumed(tmp_path, monkeypatch, is_compressed):
     """A record that is added would not be found, so its trial would be run in vain."""
-    monkeypatch.setattr("rnnbench.results.store.MOST_DAMAGED", 2)
+    monkeypatch.setattr("rnnbench.results.records_file.MOST_DAMAGED", 2)
     trials = [make_trial(chunk=chunk) for chunk in (1, 2)]
     folder = begin_run(trials, Store(tmp_path)).folder
     append_record(folder, record_of(not_sampled(not_checked(examine(trials[0])))))

@@ -17,7 +17,7 @@ import zstandard
 
 from rnnbench.disk import open_plain
 from rnnbench.optional import MissingExtraError
-from rnnbench.results import StoreError, append_record, compress_records, read_run, store
+from rnnbench.results import StoreError, append_record, compress_records, read_run, records_file
 from rnnbench.results.compressed import COMPRESSED, RECORDS, restore_records
 
 
@@ -69,7 +69,7 @@ def test_records_that_another_process_compresses_or_restores_meanwhile_are_read(
             doing(run)
         return open_plain(file)
 
-    monkeypatch.setattr(store, "open_plain", opened)
+    monkeypatch.setattr(records_file, "open_plain", opened)
     assert read_run(run).records == before
     assert not (run / goes).exists()
 

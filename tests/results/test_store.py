@@ -17,7 +17,7 @@ from quick_tests import examples
 
 from rnnbench.content_digest import DIGEST, without_digest
 from rnnbench.disk import copy_of
-from rnnbench.results import SCHEMA, Store, StoreError, append_record, dates, read_run, store, write_info
+from rnnbench.results import SCHEMA, Store, StoreError, append_record, dates, read_run, records_file, write_info
 from rnnbench.results.journal import INFO, RECORDS
 from rnnbench.results.store import run_name
 
@@ -242,7 +242,7 @@ def test_of_many_damaged_lines_the_first_are_named(run: Path) -> None:
 
 
 def test_a_file_of_damaged_lines_alone_is_not_read_to_its_end(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MOST_DAMAGED", 20)
+    monkeypatch.setattr(records_file, "MOST_DAMAGED", 20)
     file = run / RECORDS
     file.write_bytes(file.read_bytes() + b"\n" * 1000)
     read = read_run(run)
@@ -254,7 +254,7 @@ def test_a_file_of_damaged_lines_alone_is_not_read_to_its_end(run: Path, monkeyp
 
 
 def test_a_line_longer_than_any_record_is_left_out(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rnnbench.results.store.LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr("rnnbench.results.records_file.LONGEST_LINE", 1 << 16)
     file = run / RECORDS
     file.write_bytes(b"x" * 200_000 + b"\n" + file.read_bytes())
     read = read_run(run)
@@ -264,8 +264,8 @@ def test_a_line_longer_than_any_record_is_left_out(run: Path, monkeypatch: pytes
 
 def test_a_line_without_an_end_is_not_read_to_its_end(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Terabytes of zeros are a compressed file of some megabytes."""
-    monkeypatch.setattr(store, "LONGEST_LINE", 1 << 16)
-    monkeypatch.setattr(store, "MOST_SKIPPED", 1 << 18)
+    monkeypatch.setattr(records_file, "LONGEST_LINE", 1 << 16)
+    monkeypatch.setattr(records_file, "MOST_SKIPPED", 1 << 18)
     file = run / RECORDS
     whole = file.read_bytes()
     for line, kept in ((bytes(1 << 19), 3), (bytes(1 << 17), 4)):
@@ -281,9 +281,9 @@ def test_damaged_lines_and_lines_of_one_trial_are_read_up_to_a_sum(
 ) -> None:
     """Twenty thousand damaged lines of a gigabyte, or a billion lines of one trial, are a small compressed file."""
     file = run / RECORDS
-    monkeypatch.setattr(store, "MOST_SKIPPED", 1 << 16)
+    monkeypatch.setattr(records_file, "MOST_SKIPPED", 1 << 16)
     last = fake.record(chunk=99).model_dump_json().encode()
-    bound = store.MOST_SKIPPED // len(line)
+    bound = records_file.MOST_SKIPPED // len(line)
     for times, is_read in ((bound - 1, True), (bound + 3, False)):
         file.write_bytes(b"".join(each + b"\n" for each in [*[line] * times, last]))
         read = read_run(run)

@@ -4,7 +4,8 @@
     finding                              a further part of a record; `frozen_model` is the base of all types
     lowered_form, claims                 the form of a program, and claims that contradict each other
     journal, samples, compressed         writing a run: `append_record`, `write_info`, `save_samples`
-    run, store, reading, migrations      reading one: `read_run`, `Store`, `Run`; older schemas are upgraded
+    run, store, records_file             reading one: `read_run`, `Store`, `Run`; lines that are no records
+    reading, migrations                  one text as a type; older schemas are upgraded
     shards, merge, merged_run            shards of one plan, their merge, the run that they are then (`docs/fleet.md`)
     rows, columns, figure_columns        flat rows with documented columns (`docs/results.md`)
     versions, tables                     parts and forms of rows: versions as text, tables of DuckDB

@@ -28,11 +28,12 @@ from rnnbench.results.compressed import COMPRESSED, RECORDS
 from rnnbench.results.journal import INFO, TRIALS, unwritable, write_info
 from rnnbench.results.merged_run import merged_info, missing_sentences, warnings_of
 from rnnbench.results.reading import StoreError
+from rnnbench.results.records_file import unreadable
 from rnnbench.results.run import Run
 from rnnbench.results.samples import FOLDER as SAMPLES
 from rnnbench.results.samples import other_samples, read_samples, samples_file
 from rnnbench.results.shards import PLAN, WholePlan, read_whole_plan, write_whole_plan
-from rnnbench.results.store import BEFORE, read_info, read_run, run_name, unreadable
+from rnnbench.results.store import BEFORE, read_info, read_run, run_name
 from rnnbench.spelling import count, first_few
 
 WITH_COPY = (INFO, TRIALS, "expected_failures.json")
